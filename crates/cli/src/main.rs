@@ -1,0 +1,2 @@
+//! The `planish` binary.
+fn main() {}

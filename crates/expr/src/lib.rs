@@ -1,0 +1,1 @@
+//! `planish-expr`.
