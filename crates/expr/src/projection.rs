@@ -1,0 +1,545 @@
+//! The projection algebra: lists of named expressions, how they compose, and how other
+//! expressions are rewritten across them.
+//!
+//! Three coordinate systems meet in a scan, and each mapping is a function of its own:
+//!
+//! | from | to | function |
+//! | --- | --- | --- |
+//! | a projection's output | its input | [`unproject_expr`] |
+//! | a projection's input | its output | [`project_expr`] |
+//! | columns of one schema | the same columns, by name, of another | [`reassign_expr_columns`] |
+
+use crate::expressions::{Column, Literal};
+use crate::utils::{collect_column_indices, map_columns};
+use crate::{PhysicalExprRef, is_volatile, structural_eq};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion_common::stats::Precision;
+use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion_common::{ColumnStatistics, Result, Statistics, internal_err};
+use indexmap::IndexMap;
+use planish_batch::Batch;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// An expression and the name of its output column.
+#[derive(Clone, Debug)]
+pub struct ProjectionExpr {
+    /// What to compute.
+    pub expr: PhysicalExprRef,
+    /// What to call it.
+    pub alias: String,
+}
+
+structural_eq!(ProjectionExpr { expr, alias });
+
+impl ProjectionExpr {
+    /// `expr AS alias`.
+    pub fn new(expr: PhysicalExprRef, alias: impl Into<String>) -> Self {
+        ProjectionExpr { expr, alias: alias.into() }
+    }
+
+    /// The index of the input column that this is, name aside; `None` for computations.
+    pub fn column_index(&self) -> Option<usize> {
+        self.expr.downcast_ref::<Column>().map(Column::index)
+    }
+}
+
+impl fmt::Display for ProjectionExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.expr.downcast_ref::<Column>() {
+            Some(column) if column.name() == self.alias => write!(f, "{column}"),
+            _ => write!(f, "{} AS {}", self.expr, self.alias),
+        }
+    }
+}
+
+/// A complete projection: what a `SELECT` list, and a scan's idea of "the columns I want", are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProjectionExprs {
+    exprs: Arc<[ProjectionExpr]>,
+}
+
+impl ProjectionExprs {
+    /// A projection of these expressions, in this order.
+    pub fn new<I>(exprs: I) -> Self
+    where
+        I: IntoIterator<Item = ProjectionExpr>,
+    {
+        ProjectionExprs { exprs: exprs.into_iter().collect() }
+    }
+
+    /// The columns of `schema` at `indices`: any order, repeats allowed.
+    ///
+    /// # Panics
+    /// When an index is out of bounds.
+    ///
+    /// # Example
+    /// ```
+    /// use arrow::datatypes::{DataType, Field, Schema};
+    /// use planish_expr::projection::ProjectionExprs;
+    /// use std::sync::Arc;
+    ///
+    /// // Create a schema with three columns
+    /// let schema = Arc::new(Schema::new(vec![
+    ///     Field::new("a", DataType::Int32, false),
+    ///     Field::new("b", DataType::Utf8, false),
+    ///     Field::new("c", DataType::Float64, false),
+    /// ]));
+    ///
+    /// // Project columns at indices 2 and 0 (c and a) - ordering is preserved
+    /// let projection = ProjectionExprs::from_indices(&[2, 0], &schema);
+    ///
+    /// // This creates: SELECT c@2 AS c, a@0 AS a
+    /// assert_eq!(projection.as_ref().len(), 2);
+    /// assert_eq!(projection.as_ref()[0].alias, "c");
+    /// assert_eq!(projection.as_ref()[1].alias, "a");
+    ///
+    /// // Duplicate indices are allowed
+    /// let projection_with_dups = ProjectionExprs::from_indices(&[0, 0, 1], &schema);
+    /// assert_eq!(projection_with_dups.as_ref().len(), 3);
+    /// assert_eq!(projection_with_dups.as_ref()[0].alias, "a");
+    /// assert_eq!(projection_with_dups.as_ref()[1].alias, "a"); // duplicate
+    /// assert_eq!(projection_with_dups.as_ref()[2].alias, "b");
+    /// ```
+    pub fn from_indices(indices: &[usize], schema: &SchemaRef) -> Self {
+        ProjectionExprs::new(indices.iter().map(|&i| {
+            let name = schema.field(i).name();
+            ProjectionExpr::new(Arc::new(Column::new(name, i)), name)
+        }))
+    }
+
+    /// The expressions, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &ProjectionExpr> {
+        self.exprs.iter()
+    }
+
+    /// Clones of the bare expressions, in order.
+    pub fn expr_iter(&self) -> impl Iterator<Item = PhysicalExprRef> + '_ {
+        self.exprs.iter().map(|e| Arc::clone(&e.expr))
+    }
+
+    /// Where each input expression shows in the output.
+    ///
+    /// # Errors
+    /// When a column reference is out of bounds of `input_schema`.
+    pub fn projection_mapping(&self, input_schema: &SchemaRef) -> Result<ProjectionMapping> {
+        ProjectionMapping::try_new(&self.exprs, input_schema)
+    }
+
+    /// `other` applied on top of this projection, as one projection of this one's input.
+    ///
+    /// This composes whatever it is given. Whether composing is *wise* (an expensive or volatile
+    /// expression may be evaluated more often) is asked with [`merge_repeats_work`].
+    ///
+    /// # Errors
+    /// When an expression of `other` refers to a column that this projection does not have.
+    ///
+    /// # Example
+    /// ```
+    /// use datafusion_common::{Result, ScalarValue};
+    /// use datafusion_expr::Operator;
+    /// use planish_expr::expressions::{BinaryExpr, Column, Literal};
+    /// use planish_expr::projection::{ProjectionExpr, ProjectionExprs};
+    /// use std::sync::Arc;
+    ///
+    /// fn main() -> Result<()> {
+    ///     // Example from the docstring:
+    ///     // Base projection: SELECT c@2 AS x, b@1 AS y, a@0 AS z
+    ///     let base = ProjectionExprs::new(vec![
+    ///         ProjectionExpr {
+    ///             expr: Arc::new(Column::new("c", 2)),
+    ///             alias: "x".to_string(),
+    ///         },
+    ///         ProjectionExpr {
+    ///             expr: Arc::new(Column::new("b", 1)),
+    ///             alias: "y".to_string(),
+    ///         },
+    ///         ProjectionExpr {
+    ///             expr: Arc::new(Column::new("a", 0)),
+    ///             alias: "z".to_string(),
+    ///         },
+    ///     ]);
+    ///
+    ///     // Top projection: SELECT x@0 + 1 AS c1, y@1 + z@2 AS c2
+    ///     let top = ProjectionExprs::new(vec![
+    ///         ProjectionExpr {
+    ///             expr: Arc::new(BinaryExpr::new(
+    ///                 Arc::new(Column::new("x", 0)),
+    ///                 Operator::Plus,
+    ///                 Arc::new(Literal::new(ScalarValue::Int32(Some(1)))),
+    ///             )),
+    ///             alias: "c1".to_string(),
+    ///         },
+    ///         ProjectionExpr {
+    ///             expr: Arc::new(BinaryExpr::new(
+    ///                 Arc::new(Column::new("y", 1)),
+    ///                 Operator::Plus,
+    ///                 Arc::new(Column::new("z", 2)),
+    ///             )),
+    ///             alias: "c2".to_string(),
+    ///         },
+    ///     ]);
+    ///
+    ///     // Expected result: SELECT c@2 + 1 AS c1, b@1 + a@0 AS c2
+    ///     let result = base.try_merge(&top)?;
+    ///
+    ///     assert_eq!(result.as_ref().len(), 2);
+    ///     assert_eq!(result.as_ref()[0].alias, "c1");
+    ///     assert_eq!(result.as_ref()[1].alias, "c2");
+    ///
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn try_merge(&self, other: &ProjectionExprs) -> Result<ProjectionExprs> {
+        other
+            .iter()
+            .map(|top| match update_expr(&top.expr, &self.exprs, true)? {
+                Some(expr) => Ok(ProjectionExpr::new(expr, top.alias.clone())),
+                None => internal_err!("{} cannot be applied on top of [{self}]", top.expr),
+            })
+            .collect()
+    }
+
+    /// The input columns used, ascending, once each: `[0, 1]` for `a@0 AS x, b@1 + 1 AS y`.
+    pub fn column_indices(&self) -> Vec<usize> {
+        let mut indices = BTreeSet::new();
+        self.exprs.iter().for_each(|e| collect_column_indices(&e.expr, &mut indices));
+        indices.into_iter().collect()
+    }
+
+    /// The column indices of a column-only projection, order and duplicates kept: `[2, 0, 2]`
+    /// for `c@2, a@0, c@2`.
+    ///
+    /// # Panics
+    /// When an expression is not a bare column; see [`Self::column_only_indices`].
+    #[expect(clippy::panic, reason = "documented behaviour of the specification")]
+    pub fn ordered_column_indices(&self) -> Vec<usize> {
+        self.exprs
+            .iter()
+            .map(|e| match e.column_index() {
+                Some(index) => index,
+                None => panic!("{} is not a column reference", e.expr),
+            })
+            .collect()
+    }
+
+    /// As [`Self::ordered_column_indices`], or `None` when there is a computation.
+    pub fn column_only_indices(&self) -> Option<Vec<usize>> {
+        self.exprs.iter().map(ProjectionExpr::column_index).collect()
+    }
+
+    /// The output's schema: fields as the expressions yield them (metadata kept), renamed.
+    ///
+    /// # Errors
+    /// When an expression does not fit `input_schema`.
+    pub fn project_schema(&self, input_schema: &Schema) -> Result<Schema> {
+        let fields = self
+            .exprs
+            .iter()
+            .map(|e| Ok(e.expr.return_field(input_schema)?.as_ref().clone().with_name(&e.alias)))
+            .collect::<Result<Vec<Field>>>()?;
+        Ok(Schema::new_with_metadata(fields, input_schema.metadata().clone()))
+    }
+
+    /// The output's statistics: those of the column for columns, exact ones for literals, and
+    /// nothing but row counts for computations.
+    ///
+    /// # Errors
+    /// When an expression does not fit `input_schema`.
+    pub fn project_statistics(
+        &self,
+        stats: Statistics,
+        input_schema: &Schema,
+    ) -> Result<Statistics> {
+        let mut total = Precision::Exact(0);
+        let mut columns = Vec::with_capacity(self.exprs.len());
+        for e in self.exprs.iter() {
+            let column = match e.column_index() {
+                Some(i) => match stats.column_statistics.get(i) {
+                    Some(column) => column.clone(),
+                    None => return internal_err!("no statistics for {}", e.expr),
+                },
+                None => expr_statistics(&e.expr, &stats),
+            };
+            let width = e.expr.data_type(input_schema)?.primitive_width();
+            let bytes = match (column.byte_size, width) {
+                (Precision::Absent, Some(width)) => {
+                    stats.num_rows.multiply(&Precision::Exact(width)).to_inexact()
+                }
+                (known, _) => known,
+            };
+            total = total.add(&bytes);
+            columns.push(column);
+        }
+        Ok(Statistics {
+            num_rows: stats.num_rows,
+            total_byte_size: total.to_inexact(),
+            column_statistics: columns,
+        })
+    }
+
+    /// Evaluates the projection over `batch`. Columns are handed on in the form they are in,
+    /// literals as constants; nothing is copied for them.
+    ///
+    /// # Errors
+    /// Those of the expressions.
+    pub fn project_batch(&self, batch: &Batch, schema: &SchemaRef) -> Result<Batch> {
+        let columns =
+            self.exprs.iter().map(|e| e.expr.evaluate_column(batch)).collect::<Result<Vec<_>>>()?;
+        Batch::try_new(Arc::clone(schema), columns, batch.num_rows())
+    }
+}
+
+fn expr_statistics(expr: &PhysicalExprRef, stats: &Statistics) -> ColumnStatistics {
+    let mut column = ColumnStatistics::new_unknown();
+    if let Some(literal) = expr.downcast_ref::<Literal>() {
+        let value = literal.value();
+        if value.is_null() {
+            column.null_count = stats.num_rows;
+        } else {
+            column.null_count = Precision::Exact(0);
+            column.min_value = Precision::Exact(value.clone());
+            column.max_value = Precision::Exact(value.clone());
+            column.distinct_count = Precision::Inexact(1);
+        }
+    }
+    column
+}
+
+/// Whether composing `outer` on top of `inner` would evaluate some expression of `inner` more
+/// often than before, or at another place, in a way that matters: it is volatile, or expensive
+/// and referred to more than once.
+pub fn merge_repeats_work(inner: &ProjectionExprs, outer: &ProjectionExprs) -> bool {
+    let mut uses = vec![0usize; inner.exprs.len()];
+    for e in outer.iter() {
+        let counted = e.expr.apply(|node| {
+            if let Some(column) = node.downcast_ref::<Column>()
+                && let Some(count) = uses.get_mut(column.index())
+            {
+                *count += 1;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        debug_assert!(counted.is_ok());
+    }
+    inner.iter().zip(uses).any(|(e, uses)| {
+        let cheap = e.expr.placement().should_push_to_leaves() || e.expr.is::<Literal>();
+        is_volatile(&e.expr) || (uses > 1 && !cheap)
+    })
+}
+
+impl AsRef<[ProjectionExpr]> for ProjectionExprs {
+    fn as_ref(&self) -> &[ProjectionExpr] {
+        &self.exprs
+    }
+}
+
+impl fmt::Display for ProjectionExprs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, e) in self.exprs.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{e}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<&[ProjectionExpr]> for ProjectionExprs {
+    fn from(exprs: &[ProjectionExpr]) -> Self {
+        ProjectionExprs { exprs: exprs.into() }
+    }
+}
+
+impl From<Vec<ProjectionExpr>> for ProjectionExprs {
+    fn from(exprs: Vec<ProjectionExpr>) -> Self {
+        ProjectionExprs { exprs: exprs.into() }
+    }
+}
+
+impl FromIterator<ProjectionExpr> for ProjectionExprs {
+    fn from_iter<T: IntoIterator<Item = ProjectionExpr>>(exprs: T) -> Self {
+        ProjectionExprs::new(exprs)
+    }
+}
+
+impl<'a> IntoIterator for &'a ProjectionExprs {
+    type Item = &'a ProjectionExpr;
+    type IntoIter = std::slice::Iter<'a, ProjectionExpr>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.exprs.iter()
+    }
+}
+
+impl IntoIterator for ProjectionExprs {
+    type Item = ProjectionExpr;
+    type IntoIter = std::vec::IntoIter<ProjectionExpr>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.exprs.to_vec().into_iter()
+    }
+}
+
+/// Where expressions over a projection's input show in its output: each source expression with
+/// the output columns that equal it, at least one.
+#[derive(Clone, Debug)]
+pub struct ProjectionMapping {
+    map: IndexMap<PhysicalExprRef, Vec<Column>>,
+}
+
+impl ProjectionMapping {
+    /// The mapping of `exprs` over `input_schema`. Volatile expressions are left out: two
+    /// evaluations need not agree.
+    ///
+    /// # Errors
+    /// When a column reference is out of bounds.
+    pub fn try_new(exprs: &[ProjectionExpr], input_schema: &SchemaRef) -> Result<Self> {
+        let mut map: IndexMap<PhysicalExprRef, Vec<Column>> = IndexMap::new();
+        for (i, e) in exprs.iter().enumerate() {
+            e.expr.return_field(input_schema)?;
+            if !is_volatile(&e.expr) {
+                map.entry(Arc::clone(&e.expr)).or_default().push(Column::new(&e.alias, i));
+            }
+        }
+        Ok(ProjectionMapping { map })
+    }
+
+    /// Source expressions and their output columns.
+    pub fn iter(&self) -> impl Iterator<Item = (&PhysicalExprRef, &Vec<Column>)> {
+        self.map.iter()
+    }
+
+    /// `expr` over the output, or `None` when it cannot be expressed there.
+    pub fn project(&self, expr: &PhysicalExprRef) -> Option<PhysicalExprRef> {
+        if let Some(targets) = self.map.get(expr) {
+            return Some(Arc::new(targets[0].clone()));
+        }
+        let children = expr.children();
+        if children.is_empty() {
+            return expr.is::<Literal>().then(|| Arc::clone(expr));
+        }
+        if expr.is_volatile_node() {
+            return None;
+        }
+        let projected =
+            children.into_iter().map(|c| self.project(c)).collect::<Option<Vec<_>>>()?;
+        Arc::clone(expr).with_new_children(projected).ok()
+    }
+}
+
+/// What became of a rewrite: nothing to do, all of it done, or some part that cannot be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RewriteState {
+    Unchanged,
+    RewrittenValid,
+    RewrittenInvalid,
+}
+
+/// Rewrites `expr` across a projection, in either direction; `None` when it cannot be expressed
+/// on the other side. There is no partial rewrite.
+///
+/// With `unproject`, `expr` is over the projection's *output* and the result over its input: for
+/// the projection `c@2, a@0, b@1`, `a@1 + b@2` becomes `a@0 + b@1`, and `c@0` becomes `c@2`.
+/// Without, `expr` is over the *input* and the result refers to the projection's columns; a
+/// subexpression equal to a projected computation becomes a reference to it. An expression
+/// without columns is its own rewrite.
+///
+/// # Errors
+/// When a node cannot be rebuilt over its new children.
+pub fn update_expr(
+    expr: &PhysicalExprRef,
+    projected_exprs: &[ProjectionExpr],
+    unproject: bool,
+) -> Result<Option<PhysicalExprRef>> {
+    let mut state = RewriteState::Unchanged;
+    let rewritten = Arc::clone(expr)
+        .transform_down(|node| {
+            if state == RewriteState::RewrittenInvalid {
+                return Ok(Transformed::new(node, false, TreeNodeRecursion::Stop));
+            }
+            let target = if unproject {
+                let Some(column) = node.downcast_ref::<Column>() else {
+                    return Ok(Transformed::no(node));
+                };
+                projected_exprs.get(column.index()).map(|e| Arc::clone(&e.expr))
+            } else {
+                let projected = find_projected(&node, projected_exprs);
+                if projected.is_none() && !node.is::<Column>() {
+                    return Ok(Transformed::no(node));
+                }
+                projected
+            };
+            match target {
+                Some(target) => {
+                    state = RewriteState::RewrittenValid;
+                    // The replacement is in the other coordinates: not to be visited again.
+                    Ok(Transformed::new(target, true, TreeNodeRecursion::Jump))
+                }
+                None => {
+                    state = RewriteState::RewrittenInvalid;
+                    Ok(Transformed::new(node, false, TreeNodeRecursion::Stop))
+                }
+            }
+        })
+        .data()?;
+    Ok((state != RewriteState::RewrittenInvalid).then_some(rewritten))
+}
+
+fn find_projected(
+    node: &PhysicalExprRef,
+    projected_exprs: &[ProjectionExpr],
+) -> Option<PhysicalExprRef> {
+    if node.is::<Literal>() || is_volatile(node) {
+        return None;
+    }
+    let position = projected_exprs.iter().position(|e| e.expr.eq(node))?;
+    Some(Arc::new(Column::new(&projected_exprs[position].alias, position)))
+}
+
+/// `expr`, over the output of `projection`, as an expression over its input; `None` when it
+/// refers to a column that the projection does not have.
+///
+/// # Errors
+/// As [`update_expr`].
+pub fn unproject_expr(
+    expr: &PhysicalExprRef,
+    projection: &ProjectionExprs,
+) -> Result<Option<PhysicalExprRef>> {
+    update_expr(expr, projection.as_ref(), true)
+}
+
+/// `expr`, over the input of `projection`, as an expression over its output; `None` when the
+/// output does not show what it needs.
+///
+/// # Errors
+/// As [`update_expr`].
+pub fn project_expr(
+    expr: &PhysicalExprRef,
+    projection: &ProjectionExprs,
+) -> Result<Option<PhysicalExprRef>> {
+    update_expr(expr, projection.as_ref(), false)
+}
+
+/// `expr` with each column's index looked up by name in `schema`; for two schemas of the same
+/// relation in which names are unique (a table's, and a file's of that table).
+///
+/// # Errors
+/// When `schema` lacks a column, or has it more than once.
+pub fn reassign_expr_columns(expr: &PhysicalExprRef, schema: &Schema) -> Result<PhysicalExprRef> {
+    let mapped = map_columns(expr, &|column| {
+        let mut found = schema
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.name() == column.name())
+            .map(|(i, _)| i);
+        match (found.next(), found.next()) {
+            (Some(i), None) => Some(Arc::new(Column::new(column.name(), i)) as PhysicalExprRef),
+            _ => None,
+        }
+    })?;
+    mapped.map_or_else(|| internal_err!("a column of {expr} is not, or not once, in {schema}"), Ok)
+}

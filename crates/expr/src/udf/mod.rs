@@ -1,0 +1,7 @@
+//! The border to DataFusion's function library: the only module that may name
+//! `datafusion_physical_expr*`. It turns our expressions into theirs where a function wants to
+//! look at its arguments, and wraps ours as theirs where a function evaluates one.
+
+mod aggregate;
+
+pub use aggregate::AggregateFunctionExpr;

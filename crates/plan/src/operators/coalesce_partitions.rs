@@ -1,0 +1,49 @@
+//! STUB of `CoalescePartitionsExec`: signatures only.
+#![allow(clippy::all, missing_docs, dead_code, unused)]
+use crate::context::TaskContext;
+use crate::execute::BatchStream;
+use crate::execution_plan::{ExecutionPlan, PlanRef};
+use crate::operators::join_filter::JoinFilter;
+use crate::properties::PlanProperties;
+use crate::pushdown::Pushdown;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::{JoinType, NullEquality, Result, not_impl_err};
+use planish_expr::{LexOrdering, Partitioning, PhysicalExprRef};
+use std::fmt;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub struct CoalescePartitionsExec {
+    pub(crate) input: PlanRef,
+    properties: PlanProperties,
+}
+impl CoalescePartitionsExec {
+    pub fn new(input: PlanRef) -> Self {
+        unimplemented!()
+    }
+    pub fn input(&self) -> &PlanRef {
+        &self.input
+    }
+}
+
+impl ExecutionPlan for CoalescePartitionsExec {
+    fn name(&self) -> &'static str {
+        "CoalescePartitionsExec"
+    }
+    fn properties(&self) -> &PlanProperties {
+        &self.properties
+    }
+    fn children(&self) -> Vec<&PlanRef> {
+        vec![&self.input]
+    }
+    fn with_new_children(self: Arc<Self>, _children: Vec<PlanRef>) -> Result<PlanRef> {
+        not_impl_err!("CoalescePartitionsExec")
+    }
+    fn fmt_details(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+    fn execute(&self, _partition: usize, _ctx: &Arc<TaskContext>) -> Result<BatchStream> {
+        not_impl_err!("CoalescePartitionsExec")
+    }
+}
+impl Pushdown for CoalescePartitionsExec {}

@@ -1,0 +1,250 @@
+//! `FilterExec`: the rows for which a predicate is true.
+//!
+//! Emits selections over its input's batches: no value moves. Small results are coalesced (by
+//! index) so that operators above see batches of a useful size.
+
+use crate::context::TaskContext;
+use crate::execute::{BatchStream, execute_stream};
+use crate::execution_plan::{ExecutionPlan, PlanRef};
+use crate::operators::projection::ProjectionExec;
+use crate::properties::PlanProperties;
+use crate::pushdown::{
+    ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
+    FilterPushdownPropagation, OfferedFilter, Pushdown, PushedDown,
+};
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, SchemaRef};
+use async_stream::try_stream;
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::stats::Precision;
+use datafusion_common::{Result, ScalarValue, Statistics, plan_err};
+use datafusion_expr::{ColumnarValue, Operator};
+use futures::StreamExt;
+use planish_batch::{Batch, BatchCoalescer};
+use planish_expr::expressions::{BinaryExpr, Literal};
+use planish_expr::projection::project_expr;
+use planish_expr::utils::{column_indices, conjunction, is_true, split_conjunction};
+use planish_expr::{PhysicalExprRef, is_volatile};
+use std::fmt;
+use std::sync::Arc;
+
+/// Share of rows assumed to pass a predicate of which nothing is known, per conjunct.
+const DEFAULT_SELECTIVITY: f64 = 0.2;
+
+/// The rows of the input for which `predicate` is true.
+#[derive(Debug)]
+pub struct FilterExec {
+    predicate: PhysicalExprRef,
+    input: PlanRef,
+    properties: PlanProperties,
+}
+
+impl FilterExec {
+    /// A filter of `input` by a boolean `predicate` over its output.
+    ///
+    /// # Errors
+    /// A plan error when the predicate is not boolean.
+    pub fn try_new(predicate: PhysicalExprRef, input: PlanRef) -> Result<Self> {
+        match predicate.data_type(&input.schema())? {
+            DataType::Boolean | DataType::Null => {}
+            other => return plan_err!("a filter must be boolean, {predicate} is {other}"),
+        }
+        let mut properties = input.properties().clone();
+        for conjunct in split_conjunction(&predicate) {
+            add_equality(&conjunct, &mut properties);
+        }
+        Ok(FilterExec { predicate, input, properties })
+    }
+
+    /// The predicate, over the input's output.
+    pub fn predicate(&self) -> &PhysicalExprRef {
+        &self.predicate
+    }
+
+    /// The input.
+    pub fn input(&self) -> &PlanRef {
+        &self.input
+    }
+}
+
+/// `a = b` makes equals, `a = literal` a constant.
+fn add_equality(conjunct: &PhysicalExprRef, properties: &mut PlanProperties) {
+    let Some(binary) = conjunct.downcast_ref::<BinaryExpr>() else { return };
+    if *binary.op() != Operator::Eq || is_volatile(conjunct) {
+        return;
+    }
+    // -0.0 = 0.0 holds, yet the two sort and hash apart.
+    let float =
+        |e: &PhysicalExprRef| e.data_type(properties.schema()).map_or(true, |t| t.is_floating());
+    if float(binary.left()) || float(binary.right()) {
+        return;
+    }
+    let equivalences = &mut properties.equivalences;
+    for (side, other) in [(binary.left(), binary.right()), (binary.right(), binary.left())] {
+        if other.is::<Literal>() {
+            equivalences.add_constant(Arc::clone(side));
+            return;
+        }
+    }
+    equivalences.add_equal(binary.left(), binary.right());
+}
+
+impl ExecutionPlan for FilterExec {
+    fn name(&self) -> &'static str {
+        "FilterExec"
+    }
+
+    fn properties(&self) -> &PlanProperties {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&PlanRef> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<PlanRef>) -> Result<PlanRef> {
+        Ok(Arc::new(FilterExec::try_new(Arc::clone(&self.predicate), Arc::clone(&children[0]))?))
+    }
+
+    fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.predicate)
+    }
+
+    fn expressions(&self) -> Vec<PhysicalExprRef> {
+        vec![Arc::clone(&self.predicate)]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn execute(&self, partition: usize, ctx: &Arc<TaskContext>) -> Result<BatchStream> {
+        let mut input = execute_stream(&self.input, partition, ctx)?;
+        let predicate = Arc::clone(&self.predicate);
+        let ctx = Arc::clone(ctx);
+        let schema: SchemaRef = self.schema();
+        Ok(Box::pin(try_stream! {
+            let predicate = ctx.bind(&predicate).await?;
+            let mut coalescer = BatchCoalescer::new(schema, ctx.batch_size());
+            while let Some(batch) = input.next().await {
+                let kept = filter_batch(&batch?, &predicate)?;
+                if let Some(full) = coalescer.push(kept)? {
+                    yield full;
+                }
+            }
+            if let Some(rest) = coalescer.finish()? {
+                yield rest;
+            }
+        }))
+    }
+
+    fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
+        let input = self.input.statistics(partition)?;
+        let conjuncts = split_conjunction(&self.predicate).len() as i32;
+        let selectivity = DEFAULT_SELECTIVITY.powi(conjuncts.min(3));
+        let scale = |p: Precision<usize>| match p.get_value() {
+            Some(n) => Precision::Inexact((*n as f64 * selectivity).ceil() as usize),
+            None => Precision::Absent,
+        };
+        let mut statistics = input.to_inexact();
+        statistics.num_rows = scale(statistics.num_rows);
+        statistics.total_byte_size = scale(statistics.total_byte_size);
+        Ok(statistics)
+    }
+}
+
+/// The rows of `batch` for which `predicate` is true.
+///
+/// # Errors
+/// Those of the predicate.
+pub fn filter_batch(batch: &Batch, predicate: &PhysicalExprRef) -> Result<Batch> {
+    match predicate.evaluate(batch)? {
+        ColumnarValue::Array(mask) if *mask.data_type() == DataType::Boolean => {
+            Ok(batch.filter(mask.as_boolean()))
+        }
+        ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))) => Ok(batch.clone()),
+        ColumnarValue::Array(_) | ColumnarValue::Scalar(_) => Ok(batch.slice(0, 0)),
+    }
+}
+
+impl Pushdown for FilterExec {
+    /// The projection goes below when it keeps what the predicate needs and drops something.
+    fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<PlanRef>> {
+        if projection.exprs().column_only_indices().is_none()
+            || projection.exprs().as_ref().len() >= self.schema().fields().len()
+        {
+            return Ok(None);
+        }
+        let Some(predicate) = project_expr(&self.predicate, projection.exprs())? else {
+            return Ok(None);
+        };
+        let below = projection.with_input(Arc::clone(&self.input))?;
+        Ok(Some(Arc::new(FilterExec::try_new(predicate, below)?)))
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _phase: FilterPushdownPhase,
+        parent_filters: &[PhysicalExprRef],
+        _children: usize,
+        _options: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        let mut own = split_conjunction(&self.predicate);
+        own.retain(|conjunct| !is_volatile(conjunct));
+        let child = ChildFilterDescription {
+            parent_filters: parent_filters
+                .iter()
+                .map(|filter| offer_past_guard(filter, self))
+                .collect(),
+            self_filters: own,
+        };
+        Ok(FilterDescription { children: vec![child] })
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _options: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation> {
+        let input = Arc::clone(result.node.children()[0]);
+        let mut answers = result.self_filters[0].iter();
+        let mut leftovers = vec![];
+        for conjunct in split_conjunction(&self.predicate) {
+            let pushed = !is_volatile(&conjunct) && answers.next() == Some(&PushedDown::Yes);
+            if !pushed {
+                leftovers.push(conjunct);
+            }
+        }
+        // Parent filters nobody below took are applied here, after this node's own.
+        for (filter, answers) in &result.parent_filters {
+            if answers[0] == PushedDown::No {
+                leftovers.push(Arc::clone(filter));
+            }
+        }
+        let predicate = conjunction(leftovers);
+        let node = if is_true(&predicate) {
+            input
+        } else {
+            Arc::new(FilterExec::try_new(predicate, input)?)
+        };
+        Ok(FilterPushdownPropagation {
+            filters: vec![PushedDown::Yes; result.parent_filters.len()],
+            node,
+        })
+    }
+}
+
+/// A parent filter that can fail must not overtake this node's predicate, its guard.
+fn offer_past_guard(filter: &PhysicalExprRef, node: &FilterExec) -> OfferedFilter {
+    if is_volatile(filter)
+        || is_volatile(&node.predicate)
+        || planish_expr::can_fail(filter, &node.input.schema())
+    {
+        return OfferedFilter::Unsupported;
+    }
+    debug_assert!(
+        column_indices(filter).into_iter().all(|i| i < node.input.schema().fields().len())
+    );
+    OfferedFilter::Supported(Arc::clone(filter))
+}

@@ -1,0 +1,20 @@
+//! The operators, one file or folder each.
+
+pub mod aggregate;
+pub mod coalesce_partitions;
+pub mod cross_join;
+pub mod empty;
+pub mod filter;
+pub mod hash_join;
+pub mod join_filter;
+pub mod limit;
+pub mod memory;
+pub mod nested_loop_join;
+pub mod placeholder_row;
+pub mod projection;
+pub mod repartition;
+pub mod sort;
+pub mod sort_preserving_merge;
+pub mod subplans;
+pub mod union;
+pub mod values;

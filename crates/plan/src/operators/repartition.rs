@@ -1,0 +1,53 @@
+//! STUB of `RepartitionExec`: signatures only.
+#![allow(clippy::all, missing_docs, dead_code, unused)]
+use crate::context::TaskContext;
+use crate::execute::BatchStream;
+use crate::execution_plan::{ExecutionPlan, PlanRef};
+use crate::operators::join_filter::JoinFilter;
+use crate::properties::PlanProperties;
+use crate::pushdown::Pushdown;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::{JoinType, NullEquality, Result, not_impl_err};
+use planish_expr::{LexOrdering, Partitioning, PhysicalExprRef};
+use std::fmt;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub struct RepartitionExec {
+    pub(crate) input: PlanRef,
+    pub(crate) partitioning: Partitioning,
+    properties: PlanProperties,
+}
+impl RepartitionExec {
+    pub fn try_new(input: PlanRef, partitioning: Partitioning) -> Result<Self> {
+        not_impl_err!("RepartitionExec")
+    }
+    pub fn input(&self) -> &PlanRef {
+        &self.input
+    }
+    pub fn partitioning(&self) -> &Partitioning {
+        &self.partitioning
+    }
+}
+
+impl ExecutionPlan for RepartitionExec {
+    fn name(&self) -> &'static str {
+        "RepartitionExec"
+    }
+    fn properties(&self) -> &PlanProperties {
+        &self.properties
+    }
+    fn children(&self) -> Vec<&PlanRef> {
+        vec![&self.input]
+    }
+    fn with_new_children(self: Arc<Self>, _children: Vec<PlanRef>) -> Result<PlanRef> {
+        not_impl_err!("RepartitionExec")
+    }
+    fn fmt_details(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+    fn execute(&self, _partition: usize, _ctx: &Arc<TaskContext>) -> Result<BatchStream> {
+        not_impl_err!("RepartitionExec")
+    }
+}
+impl Pushdown for RepartitionExec {}
