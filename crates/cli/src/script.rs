@@ -178,8 +178,16 @@ mod tests {
 
     #[test]
     fn not_inside_quotes() {
-        for text in ["'a;b'", "'it''s;'", "\"a;b\"", "`a;b`", r"E'it\'s;'", r"E'''\';'", "$$a;b$$", "$x$a$$;$x$"]
-        {
+        for text in [
+            "'a;b'",
+            "'it''s;'",
+            "\"a;b\"",
+            "`a;b`",
+            r"E'it\'s;'",
+            r"E'''\';'",
+            "$$a;b$$",
+            "$x$a$$;$x$",
+        ] {
             assert_eq!(split(&format!("{text}; z")), [text, "z"]);
         }
         // A backslash escapes nothing in a plain string, and `$1;$2` holds no quote.
