@@ -132,9 +132,9 @@ impl ExtensionOptions for PlanishOptions {
         match DEFINITIONS.iter().find(|d| d.key == key) {
             Some(definition) => (definition.set)(self, value)
                 .map_err(|e| e.context(format!("cannot set planish.{key}"))),
-            None => Err(DataFusionError::Configuration(format!(
-                "there is no option planish.{key}"
-            ))),
+            None => {
+                Err(DataFusionError::Configuration(format!("there is no option planish.{key}")))
+            }
         }
     }
 
