@@ -1,39 +1,23 @@
-//! STUB of `planish-optimizer`.
-#![allow(missing_docs)]
-use datafusion_common::Result;
-use datafusion_common::config::ConfigOptions;
-use planish_plan::PlanRef;
-#[derive(Clone, Debug, Default)]
-pub struct PhysicalOptimizer {}
-#[derive(Clone, Debug)]
-pub struct OptimizedPlan {
-    pub plan: PlanRef,
-    pub trace: Trace,
-}
-impl PhysicalOptimizer {
-    pub fn optimize(&self, plan: PlanRef, _: &ConfigOptions) -> Result<OptimizedPlan> {
-        Ok(OptimizedPlan { plan, trace: Trace::default() })
-    }
-}
-#[derive(Clone, Debug, Default)]
-pub struct Trace {
-    steps: Vec<TraceStep>,
-}
-#[derive(Clone, Debug)]
-pub struct TraceStep {
-    pub before: PlanRef,
-    pub after: PlanRef,
-}
-impl TraceStep {
-    pub fn label(&self) -> String {
-        String::new()
-    }
-}
-impl Trace {
-    pub fn steps(&self) -> &[TraceStep] {
-        &self.steps
-    }
-    pub fn changes(&self) -> impl Iterator<Item = &TraceStep> {
-        self.steps.iter()
-    }
-}
+//! The physical optimizer: a pipeline of small rules, run once, in order.
+//!
+//! A rule in [`rewrite`] makes a plan cheaper and may be skipped; one in [`enforce`] makes it
+//! executable and always runs. The driver, [`PhysicalOptimizer`], decides which rules run, times
+//! them, checks that the schema stayed, and keeps a [`Trace`]; rules contain none of that.
+//!
+//! Architecture invariant: no file format, no table and no SQL is known here; scans are reached
+//! through the methods of [`planish_plan::ExecutionPlan`].
+
+mod driver;
+pub mod enforce;
+mod pipeline;
+pub mod rewrite;
+mod rule;
+#[cfg(test)]
+mod testing;
+mod trace;
+mod tree;
+
+pub use driver::{OptimizedPlan, PhysicalOptimizer};
+pub use pipeline::{default_rules, enforce_rules};
+pub use rule::{PhysicalOptimizerRule, RuleKind};
+pub use trace::{Outcome, Trace, TraceStep};
