@@ -110,15 +110,19 @@ fn compare_values(a: &ScalarValue, b: &ScalarValue, options: SortOptions) -> Ord
 /// # Panics
 /// When they are not.
 pub fn assert_sorted(batches: &[Batch], keys: &[(usize, SortOptions)]) {
-    let rows = scalars(batches);
-    for (i, pair) in rows.windows(2).enumerate() {
-        assert!(
-            compare(&pair[0], &pair[1], keys).is_le(),
-            "rows {i} and {} are out of order: {:?}, {:?}",
-            i + 1,
-            pair[0],
-            pair[1]
-        );
+    let columns: Vec<usize> = keys.iter().map(|(column, _)| *column).collect();
+    let keys: Vec<_> = keys.iter().enumerate().map(|(i, (_, options))| (i, *options)).collect();
+    let mut last: Option<Vec<ScalarValue>> = None;
+    for batch in batches {
+        let arrays: Vec<_> = columns.iter().map(|&c| batch.column(c).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let cells = arrays.iter().map(|a| ScalarValue::try_from_array(a, row).unwrap());
+            let next: Vec<ScalarValue> = cells.collect();
+            if let Some(last) = &last {
+                assert!(compare(last, &next, &keys).is_le(), "{next:?} comes after {last:?}");
+            }
+            last = Some(next);
+        }
     }
 }
 
