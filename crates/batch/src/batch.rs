@@ -244,12 +244,17 @@ impl Batch {
 
     /// Bytes this batch keeps alive: each base array once (by its buffers), plus index lists.
     pub fn retained_bytes(&self) -> usize {
-        let mut seen: HashSet<usize> = HashSet::new();
+        self.retained_bytes_beside(&mut HashSet::new())
+    }
+
+    /// As [`Self::retained_bytes`], without what is in `seen` already, to which this batch's
+    /// buffers are added: batches that share bases are counted together.
+    pub fn retained_bytes_beside(&self, seen: &mut HashSet<usize>) -> usize {
         let mut total = 0;
         for column in self.columns.iter() {
             column.visit_bases(|array| {
                 let data = array.to_data();
-                add_buffers(&data, &mut seen, &mut total);
+                add_buffers(&data, seen, &mut total);
             });
             if let Some(selection) = column.selection()
                 && seen.insert(Arc::as_ptr(selection) as usize)
@@ -271,6 +276,11 @@ impl Batch {
             .columns
             .iter()
             .map(|column| {
+                // A column that was read is its values alone.
+                let column = match column.form() {
+                    Form::Flat(values) => &Column::flat(Arc::clone(values)),
+                    _ => column,
+                };
                 let mut base_rows = 0;
                 column.visit_bases(|array| base_rows += array.len());
                 let sparse = column.selection().is_some() && column.len() * 2 < base_rows;
