@@ -23,6 +23,19 @@ pub struct AggregateFunctionExpr {
 }
 
 impl AggregateFunctionExpr {
+    #[allow(clippy::too_many_arguments)]
+    pub fn try_new(
+        fun: Arc<AggregateUDF>,
+        args: Vec<PhysicalExprRef>,
+        input_schema: SchemaRef,
+        name: String,
+        distinct: bool,
+        ignore_nulls: bool,
+        order_by: Vec<PhysicalSortExpr>,
+        filter: Option<PhysicalExprRef>,
+    ) -> Result<Self> {
+        Ok(Self { fun, args, input_schema, name, distinct, ignore_nulls, order_by, filter })
+    }
     /// The output field (named `self.name`).
     pub fn field(&self) -> Result<FieldRef> {
         not_impl_err!("stub")

@@ -22,6 +22,9 @@ impl CrossJoinExec {
     pub fn new(left: PlanRef, right: PlanRef) -> Self {
         unimplemented!()
     }
+    pub fn swap_inputs(&self) -> Result<PlanRef> {
+        not_impl_err!("swap")
+    }
     pub fn left(&self) -> &PlanRef {
         &self.left
     }

@@ -45,6 +45,9 @@ impl HashJoinExec {
     ) -> Result<Self> {
         not_impl_err!("HashJoinExec")
     }
+    pub fn swap_inputs(&self, mode: PartitionMode) -> Result<PlanRef> {
+        not_impl_err!("swap")
+    }
     pub fn left(&self) -> &PlanRef {
         &self.left
     }

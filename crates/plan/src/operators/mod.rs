@@ -10,6 +10,7 @@ pub mod join_filter;
 pub mod limit;
 pub mod memory;
 pub mod nested_loop_join;
+pub mod output_requirement;
 pub(crate) mod passing;
 pub mod placeholder_row;
 pub mod projection;

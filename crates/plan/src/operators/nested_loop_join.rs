@@ -29,6 +29,9 @@ impl NestedLoopJoinExec {
     ) -> Result<Self> {
         not_impl_err!("NestedLoopJoinExec")
     }
+    pub fn swap_inputs(&self) -> Result<PlanRef> {
+        not_impl_err!("swap")
+    }
     pub fn left(&self) -> &PlanRef {
         &self.left
     }

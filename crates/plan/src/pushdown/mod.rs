@@ -6,6 +6,10 @@
 //! the children answered ([`Pushdown::handle_child_pushdown_result`]); the node deals with the
 //! leftovers and answers for each parent filter whether it is taken care of.
 
+mod filtered_vec;
+
+pub use filtered_vec::FilteredVec;
+
 use crate::execution_plan::PlanRef;
 use crate::operators::projection::ProjectionExec;
 use datafusion_common::Result;
