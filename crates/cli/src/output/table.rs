@@ -99,7 +99,7 @@ mod tests {
         let batch = batch().project(&[0, 1, 3]).unwrap();
         let expected = "\
 +------+--------+--------+
-| id   | s      | d      |
+|   id | s      |      d |
 +------+--------+--------+
 |    1 | a \"b\", | -12.34 |
 |      | |c     |        |
@@ -116,10 +116,10 @@ mod tests {
     fn markdown() {
         let batch = batch().project(&[0, 1]).unwrap();
         let expected = "\
-| id   | s                |
-|------|------------------|
+|   id | s             |
+|------|---------------|
 |    1 | a \"b\",<br>\\|c |
-| NULL |                  |
+| NULL |               |
 ";
         assert_eq!(text(Format::Markdown, &[batch.clone()], &batch.schema()), expected);
     }
