@@ -9,7 +9,7 @@ use planish_expr::expressions::Column;
 use planish_expr::projection::{ProjectionExpr, ProjectionExprs};
 use planish_plan::display::displayable;
 use planish_plan::operators::projection::ProjectionExec;
-use planish_plan::{ExecutionPlan, PlanRef, Pushdown, node_id};
+use planish_plan::{PlanRef, node_id};
 use planish_source::DataSourceExec;
 use std::sync::Arc;
 use tempfile::tempdir;
