@@ -40,7 +40,11 @@ pub(crate) fn write_parquet(path: &Path, batches: &[RecordBatch], rows: usize) {
     write_parquet_with(path, batches, properties);
 }
 
-pub(crate) fn write_parquet_with(path: &Path, batches: &[RecordBatch], properties: WriterProperties) {
+pub(crate) fn write_parquet_with(
+    path: &Path,
+    batches: &[RecordBatch],
+    properties: WriterProperties,
+) {
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batches[0].schema(), Some(properties)).unwrap();
     for batch in batches {
@@ -91,7 +95,11 @@ pub(crate) async fn drain(plan: &PlanRef, partition: usize, ctx: &Arc<TaskContex
     rows(&collected.expect("in time").unwrap())
 }
 
-pub(crate) async fn first_batch(plan: &PlanRef, partition: usize, ctx: &Arc<TaskContext>) -> Vec<String> {
+pub(crate) async fn first_batch(
+    plan: &PlanRef,
+    partition: usize,
+    ctx: &Arc<TaskContext>,
+) -> Vec<String> {
     let mut stream = execute_stream(plan, partition, ctx).unwrap();
     match stream.next().await {
         Some(batch) => rows(&[batch.unwrap()]),
