@@ -7,6 +7,13 @@ pub mod empty;
 pub mod filter;
 pub mod hash_join;
 pub mod join_filter;
+mod join_output;
+mod join_product;
+mod join_pushdown;
+mod join_schema;
+mod join_state;
+#[cfg(test)]
+mod join_testing;
 pub mod limit;
 pub mod memory;
 pub mod nested_loop_join;
