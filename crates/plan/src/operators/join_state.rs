@@ -13,7 +13,8 @@ use datafusion_common::{DataFusionError, Result, resources_err};
 use datafusion_execution::memory_pool::{MemoryReservation, human_readable_size};
 use futures::StreamExt;
 use parking_lot::Mutex;
-use planish_batch::{Batch, RetainedBytes};
+use planish_batch::Batch;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -163,7 +164,7 @@ impl Collector {
         K: Send + 'static,
         F: Fn(&Batch) -> Result<(K, usize)> + Clone + Send + 'static,
     {
-        let seen = Arc::new(Mutex::new(RetainedBytes::default()));
+        let seen = Arc::new(Mutex::new(HashSet::new()));
         if partitions.len() == 1 {
             return self.collect_one(partitions.start, ctx, &seen, digest).await;
         }
@@ -187,7 +188,7 @@ impl Collector {
         &self,
         partition: usize,
         ctx: &Arc<TaskContext>,
-        seen: &Mutex<RetainedBytes>,
+        seen: &Mutex<HashSet<usize>>,
         digest: impl Fn(&Batch) -> Result<(K, usize)>,
     ) -> Result<Vec<(Batch, K)>> {
         let mut input = execute_stream(&self.left, partition, ctx)?;
@@ -200,7 +201,7 @@ impl Collector {
             // Keys are read first: a column that was read is kept as its values alone.
             let (key, key_bytes) = digest(&batch)?;
             let batch = batch.compact()?;
-            let bytes = seen.lock().add(&batch);
+            let bytes = batch.retained_bytes_beside(&mut seen.lock());
             grow(&self.reservation, self.name, bytes + key_bytes)?;
             out.push((batch, key));
         }
