@@ -4,7 +4,7 @@ use crate::{PhysicalExpr, PhysicalExprRef};
 use arrow::datatypes::{FieldRef, Schema};
 use datafusion_common::{Result, internal_err};
 use datafusion_expr::{ColumnarValue, ExpressionPlacement};
-use planish_batch::Batch;
+use planish_batch::{Batch, Form};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -76,7 +76,10 @@ impl PhysicalExpr for Column {
     }
 
     fn evaluate(&self, batch: &Batch) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Array(batch.column(self.index)?))
+        match batch.columns().get(self.index).map(planish_batch::Column::form) {
+            Some(Form::Constant(value)) => Ok(ColumnarValue::Scalar(value.clone())),
+            _ => Ok(ColumnarValue::Array(batch.column(self.index)?)),
+        }
     }
 
     fn evaluate_column(&self, batch: &Batch) -> Result<planish_batch::Column> {

@@ -3,5 +3,7 @@
 //! look at its arguments, and wraps ours as theirs where a function evaluates one.
 
 mod aggregate;
+mod scalar;
 
 pub use aggregate::AggregateFunctionExpr;
+pub use scalar::ScalarFunctionExpr;

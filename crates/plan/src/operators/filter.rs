@@ -225,6 +225,8 @@ impl Pushdown for FilterExec {
         let predicate = conjunction(leftovers);
         let node = if is_true(&predicate) {
             input
+        } else if predicate.eq(&self.predicate) {
+            Arc::clone(&result.node)
         } else {
             Arc::new(FilterExec::try_new(predicate, input)?)
         };

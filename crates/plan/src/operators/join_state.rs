@@ -13,8 +13,7 @@ use datafusion_common::{DataFusionError, Result, resources_err};
 use datafusion_execution::memory_pool::{MemoryReservation, human_readable_size};
 use futures::StreamExt;
 use parking_lot::Mutex;
-use planish_batch::Batch;
-use std::collections::HashSet;
+use planish_batch::{Batch, RetainedBytes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -164,7 +163,7 @@ impl Collector {
         K: Send + 'static,
         F: Fn(&Batch) -> Result<(K, usize)> + Clone + Send + 'static,
     {
-        let seen = Arc::new(Mutex::new(HashSet::new()));
+        let seen = Arc::new(Mutex::new(RetainedBytes::default()));
         if partitions.len() == 1 {
             return self.collect_one(partitions.start, ctx, &seen, digest).await;
         }
@@ -188,7 +187,7 @@ impl Collector {
         &self,
         partition: usize,
         ctx: &Arc<TaskContext>,
-        seen: &Mutex<HashSet<usize>>,
+        seen: &Mutex<RetainedBytes>,
         digest: impl Fn(&Batch) -> Result<(K, usize)>,
     ) -> Result<Vec<(Batch, K)>> {
         let mut input = execute_stream(&self.left, partition, ctx)?;
@@ -201,7 +200,7 @@ impl Collector {
             // Keys are read first: a column that was read is kept as its values alone.
             let (key, key_bytes) = digest(&batch)?;
             let batch = batch.compact()?;
-            let bytes = batch.retained_bytes_beside(&mut seen.lock());
+            let bytes = seen.lock().add(&batch);
             grow(&self.reservation, self.name, bytes + key_bytes)?;
             out.push((batch, key));
         }

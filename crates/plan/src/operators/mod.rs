@@ -17,6 +17,8 @@ mod join_testing;
 pub mod limit;
 pub mod memory;
 pub mod nested_loop_join;
+pub mod output_requirement;
+pub(crate) mod passing;
 pub mod placeholder_row;
 pub mod projection;
 pub mod repartition;

@@ -1,0 +1,1 @@
+//! Plans and checks for the tests of rules.

@@ -1,0 +1,254 @@
+//! From DataFusion's logical [`Expr`] to a [`PhysicalExprRef`].
+//!
+//! Columns are resolved by qualified name to an index here, and only here; later nothing looks
+//! at names.
+
+use arrow::compute::{SortOptions, can_cast_types};
+use arrow::datatypes::DataType;
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{DFSchema, Result, not_impl_err, plan_err};
+use datafusion_expr::expr::{
+    Between, BinaryExpr as LogicalBinary, Case, Like, ScalarFunction, Sort,
+};
+use datafusion_expr::{Expr, Operator, Subquery};
+use planish_expr::expressions::{
+    BetweenExpr, BinaryExpr, CaseExpr, CastExpr, CoalesceExpr, Column, InListExpr, IsBoolExpr,
+    IsNullExpr, LikeExpr, LikeKind, Literal, NegativeExpr, NotExpr, TryCastExpr,
+};
+use planish_expr::udf::ScalarFunctionExpr;
+use planish_expr::{PhysicalExprRef, PhysicalSortExpr, is_volatile};
+use std::sync::Arc;
+
+/// Who plans the subqueries that occur inside expressions.
+pub trait SubqueryPlanner: Send + Sync {
+    /// An expression that stands for the one value of an uncorrelated scalar `subquery`.
+    ///
+    /// # Errors
+    /// When the subquery cannot be planned.
+    fn scalar_subquery(&self, subquery: &Subquery) -> Result<PhysicalExprRef>;
+}
+
+/// What lowering an expression needs besides the expression.
+#[derive(Clone)]
+pub struct ExprContext<'a> {
+    /// The session's options, handed to scalar functions.
+    pub options: Arc<ConfigOptions>,
+    /// Who plans subqueries.
+    pub subqueries: &'a dyn SubqueryPlanner,
+}
+
+/// `expr`, over rows of `input`, as a physical expression.
+///
+/// # Errors
+/// When a column is unknown, types do not fit, or the expression is of a kind that has no
+/// physical form (the error names it).
+pub fn create_physical_expr(
+    expr: &Expr,
+    input: &DFSchema,
+    ctx: &ExprContext<'_>,
+) -> Result<PhysicalExprRef> {
+    Lowering { input, ctx }.lower(expr)
+}
+
+/// One expression on its way down.
+struct Lowering<'a> {
+    input: &'a DFSchema,
+    ctx: &'a ExprContext<'a>,
+}
+
+impl Lowering<'_> {
+    fn lower(&self, expr: &Expr) -> Result<PhysicalExprRef> {
+        Ok(match expr {
+            Expr::Alias(alias) => self.lower(&alias.expr)?,
+            Expr::Column(column) => {
+                Arc::new(Column::new(&column.name, self.input.index_of_column(column)?))
+            }
+            Expr::Literal(value, metadata) => {
+                Arc::new(Literal::new_with_metadata(value.clone(), metadata.clone()))
+            }
+            Expr::BinaryExpr(binary) => self.binary(binary)?,
+            Expr::Like(like) => self.like(like, like_kind(like.case_insensitive))?,
+            Expr::SimilarTo(like) => self.like(like, LikeKind::SimilarTo)?,
+            Expr::Not(expr) => Arc::new(NotExpr::new(self.lower(expr)?)),
+            Expr::IsNull(expr) | Expr::IsUnknown(expr) => {
+                Arc::new(IsNullExpr::is_null(self.lower(expr)?))
+            }
+            Expr::IsNotNull(expr) | Expr::IsNotUnknown(expr) => {
+                Arc::new(IsNullExpr::is_not_null(self.lower(expr)?))
+            }
+            Expr::IsTrue(expr) => Arc::new(IsBoolExpr::new(self.lower(expr)?, true, false)),
+            Expr::IsNotTrue(expr) => Arc::new(IsBoolExpr::new(self.lower(expr)?, true, true)),
+            Expr::IsFalse(expr) => Arc::new(IsBoolExpr::new(self.lower(expr)?, false, false)),
+            Expr::IsNotFalse(expr) => Arc::new(IsBoolExpr::new(self.lower(expr)?, false, true)),
+            Expr::Negative(expr) => Arc::new(NegativeExpr::new(self.lower(expr)?)),
+            Expr::Between(between) => self.between(between)?,
+            Expr::Case(case) => self.case(case)?,
+            Expr::Cast(cast) => {
+                let expr = self.castable(&cast.expr, cast.field.data_type())?;
+                Arc::new(CastExpr::new_with_field(expr, &cast.field))
+            }
+            Expr::TryCast(cast) => {
+                let expr = self.castable(&cast.expr, cast.field.data_type())?;
+                Arc::new(TryCastExpr::new_with_field(expr, &cast.field))
+            }
+            Expr::ScalarFunction(call) => self.function(call)?,
+            Expr::InList(in_list) => {
+                let expr = self.lower(&in_list.expr)?;
+                Arc::new(InListExpr::new(expr, self.lower_all(&in_list.list)?, in_list.negated))
+            }
+            Expr::ScalarSubquery(subquery) => self.subquery(subquery)?,
+            other => return no_physical_form(other),
+        })
+    }
+
+    fn lower_all(&self, exprs: &[Expr]) -> Result<Vec<PhysicalExprRef>> {
+        exprs.iter().map(|expr| self.lower(expr)).collect()
+    }
+
+    fn binary(&self, binary: &LogicalBinary) -> Result<PhysicalExprRef> {
+        let (left, right) = (self.lower(&binary.left)?, self.lower(&binary.right)?);
+        let (kind, negated) = match binary.op {
+            Operator::LikeMatch => (LikeKind::Like, false),
+            Operator::NotLikeMatch => (LikeKind::Like, true),
+            Operator::ILikeMatch => (LikeKind::ILike, false),
+            Operator::NotILikeMatch => (LikeKind::ILike, true),
+            op => return Ok(Arc::new(BinaryExpr::new(left, op, right))),
+        };
+        Ok(Arc::new(LikeExpr::new(kind, negated, left, right)))
+    }
+
+    fn like(&self, like: &Like, kind: LikeKind) -> Result<PhysicalExprRef> {
+        let (expr, pattern) = (self.lower(&like.expr)?, self.lower(&like.pattern)?);
+        let lowered = LikeExpr::new(kind, like.negated, expr, pattern);
+        Ok(Arc::new(match like.escape_char {
+            Some(escape) => lowered.with_escape(escape),
+            None => lowered,
+        }))
+    }
+
+    fn between(&self, between: &Between) -> Result<PhysicalExprRef> {
+        let expr = self.lower(&between.expr)?;
+        let (low, high) = (self.lower(&between.low)?, self.lower(&between.high)?);
+        if is_volatile(&expr) {
+            return Ok(Arc::new(BetweenExpr::new(expr, between.negated, low, high)));
+        }
+        let (above, both, below) = match between.negated {
+            false => (Operator::GtEq, Operator::And, Operator::LtEq),
+            true => (Operator::Lt, Operator::Or, Operator::Gt),
+        };
+        let low = Arc::new(BinaryExpr::new(Arc::clone(&expr), above, low));
+        let high = Arc::new(BinaryExpr::new(expr, below, high));
+        Ok(Arc::new(BinaryExpr::new(low, both, high)))
+    }
+
+    /// The front end writes `COALESCE(a, b)` as `CASE WHEN a IS NOT NULL THEN a ELSE b END`;
+    /// read back, `a` is evaluated once, as the user wrote it.
+    fn case(&self, case: &Case) -> Result<PhysicalExprRef> {
+        let coalesces = case.expr.is_none()
+            && case.else_expr.is_some()
+            && case.when_then_expr.iter().all(
+                |(when, then)| matches!(when.as_ref(), Expr::IsNotNull(tested) if tested == then),
+            );
+        if coalesces {
+            let args = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            let args = args.map(|arg| self.lower(arg)).collect::<Result<Vec<_>>>()?;
+            return Ok(Arc::new(CoalesceExpr::try_new(args)?));
+        }
+        let optional = |expr: &Option<Box<Expr>>| expr.as_ref().map(|e| self.lower(e)).transpose();
+        let when_then = case
+            .when_then_expr
+            .iter()
+            .map(|(when, then)| Ok((self.lower(when)?, self.lower(then)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let (operand, otherwise) = (optional(&case.expr)?, optional(&case.else_expr)?);
+        Ok(Arc::new(CaseExpr::try_new(operand, when_then, otherwise)?))
+    }
+
+    /// `expr`, after a look at whether any of its values can be cast to `to`.
+    fn castable(&self, expr: &Expr, to: &DataType) -> Result<PhysicalExprRef> {
+        let lowered = self.lower(expr)?;
+        let from = lowered.data_type(self.input.as_arrow())?;
+        // Structs are cast by the names of their fields, which arrow does not know of.
+        if !from.is_nested() && !can_cast_types(&from, to) {
+            return plan_err!("{expr} of type {from} cannot be cast to {to}");
+        }
+        Ok(lowered)
+    }
+
+    fn function(&self, call: &ScalarFunction) -> Result<PhysicalExprRef> {
+        let args = self.lower_all(&call.args)?;
+        // These cannot be called, only expanded.
+        match (call.func.name(), args.as_slice()) {
+            ("coalesce" | "nvl" | "ifnull", [_, ..]) if call.func.short_circuits() => {
+                return Ok(Arc::new(CoalesceExpr::try_new(args)?));
+            }
+            ("nvl2", [test, then, otherwise]) if call.func.short_circuits() => {
+                let test = Arc::new(IsNullExpr::is_not_null(Arc::clone(test)));
+                let branches = vec![(test as PhysicalExprRef, Arc::clone(then))];
+                return Ok(Arc::new(CaseExpr::try_new(None, branches, Some(otherwise.clone()))?));
+            }
+            _ => {}
+        }
+        let fun = Arc::clone(&call.func);
+        let options = Arc::clone(&self.ctx.options);
+        Ok(Arc::new(ScalarFunctionExpr::try_new(fun, args, self.input.as_arrow(), options)?))
+    }
+
+    fn subquery(&self, subquery: &Subquery) -> Result<PhysicalExprRef> {
+        if subquery.outer_ref_columns.is_empty() {
+            return self.ctx.subqueries.scalar_subquery(subquery);
+        }
+        not_impl_err!("a correlated scalar subquery that cannot be turned into a join")
+    }
+}
+
+fn like_kind(case_insensitive: bool) -> LikeKind {
+    if case_insensitive { LikeKind::ILike } else { LikeKind::Like }
+}
+
+/// The error for an expression that is not a value per row, or that has to be gone by now.
+fn no_physical_form(expr: &Expr) -> Result<PhysicalExprRef> {
+    match expr {
+        Expr::Placeholder(placeholder) => plan_err!("parameter {} has no value", placeholder.id),
+        Expr::ScalarVariable(_, names) => not_impl_err!("the variable {}", names.join(".")),
+        Expr::AggregateFunction(call) => {
+            plan_err!("the aggregate function {} outside of an aggregation", call.func.name())
+        }
+        Expr::WindowFunction(call) => {
+            plan_err!("the window function {} outside of a window", call.fun.name())
+        }
+        Expr::Exists(_) => not_impl_err!("EXISTS that cannot be turned into a join: {expr}"),
+        Expr::InSubquery(_) => {
+            not_impl_err!("IN (subquery) that cannot be turned into a join: {expr}")
+        }
+        Expr::SetComparison(_) => {
+            not_impl_err!("a comparison with ANY or ALL of a subquery: {expr}")
+        }
+        Expr::OuterReferenceColumn(_, column) => {
+            not_impl_err!("a reference to the outer query's column {column}")
+        }
+        Expr::GroupingSet(_) => plan_err!("grouping sets outside of GROUP BY: {expr}"),
+        Expr::Unnest(_) => not_impl_err!("unnest inside an expression: {expr}"),
+        Expr::HigherOrderFunction(call) => {
+            not_impl_err!("the function {}, which takes a lambda", call.func.name())
+        }
+        Expr::Lambda(_) | Expr::LambdaVariable(_) => {
+            not_impl_err!("the lambda {expr} outside of a function that takes one")
+        }
+        // A wildcard (a deprecated variant, not to be named) is expanded by the front end.
+        other => not_impl_err!("the expression {other}"),
+    }
+}
+
+/// A sort key over rows of `input`.
+///
+/// # Errors
+/// As [`create_physical_expr`].
+pub fn create_sort_expr(
+    key: &Sort,
+    input: &DFSchema,
+    ctx: &ExprContext<'_>,
+) -> Result<PhysicalSortExpr> {
+    let options = SortOptions { descending: !key.asc, nulls_first: key.nulls_first };
+    Ok(PhysicalSortExpr::new(create_physical_expr(&key.expr, input, ctx)?, options))
+}
