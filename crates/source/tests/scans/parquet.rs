@@ -189,7 +189,7 @@ async fn without_shared_state_each_partition_has_its_own_morsels() {
     write_parquet(&path, &[sample(0, 1000)], 100);
     let table = table(&path).await.unwrap();
     let mut options = options(4, 64);
-    options.set("planish.shared_state", "false").unwrap();
+    options.set("planish.execution.shared_state", "false").unwrap();
     let plan = table.scan(Some(&[0]), &options).unwrap();
     let ctx = ctx(&options);
     let mut got = vec![];
