@@ -28,6 +28,7 @@ mod memory;
 mod optimizer_config;
 mod planning;
 mod query;
+mod refuse;
 mod runtime;
 mod session;
 mod statements;

@@ -5,6 +5,7 @@ use crate::explain;
 use crate::files;
 use crate::information_schema;
 use crate::planning::{Kind, Planned, analyze, plan_query};
+use crate::refuse;
 use crate::session::{Session, State};
 use crate::tables::{MemTable, View};
 use datafusion_common::{Result, TableReference, not_impl_err, plan_err};
@@ -50,6 +51,7 @@ pub(crate) async fn execute(session: &Session, statement: DFStatement) -> Result
         let rows = information_schema::settings(&state.options.show(&key)?)?;
         return Planned::rows(no_plan(), rows, &state);
     }
+    refuse::dropped_clauses(&statement)?;
     let (frontend, state) = session.frontend(&statement).await?;
     let plan = frontend.statement_to_plan(statement)?;
     match plan {

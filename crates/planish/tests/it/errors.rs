@@ -34,6 +34,13 @@ fn errors_name_the_thing() -> Result<()> {
         ("CREATE SCHEMA s", "CreateCatalogSchema"),
         ("CREATE TABLE other.t AS SELECT 1", "other"),
         ("GRANT SELECT ON emp TO me", "GRANT"),
+        ("SELECT * FROM emp TABLESAMPLE BERNOULLI (50)", "TABLESAMPLE"),
+        (
+            "SELECT id FROM emp WHERE id = 1 OR dept NOT IN (SELECT name FROM dept)",
+            "NOT IN (subquery)",
+        ),
+        ("SELECT id FROM emp WHERE EXISTS (SELECT 1 FROM dept OFFSET 5)", "OFFSET"),
+        ("SELECT id FROM emp WHERE random() BETWEEN 0.1 AND 0.2", "BETWEEN"),
         ("EXPLAIN FORMAT TREE SELECT 1", "tree"),
     ] {
         let error = error(&session, sql);
