@@ -1,5 +1,8 @@
 //! Operators that work row by row, filters and projections, and scalar subqueries.
 
+// Helpers of tests count as tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::stats::Precision;

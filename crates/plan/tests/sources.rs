@@ -1,5 +1,8 @@
 //! Operators without inputs: memory scans, values, the placeholder row.
 
+// Helpers of tests count as tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
 use datafusion_common::stats::Precision;

@@ -193,6 +193,10 @@ struct FileBounds<'a> {
 }
 
 impl RowGroupBounds for FileBounds<'_> {
+    fn schema(&self) -> &arrow::datatypes::Schema {
+        self.table_schema
+    }
+
     fn rows(&self) -> &[u64] {
         &self.part.rows
     }

@@ -8,6 +8,7 @@
 //! Nothing here is evaluated on rows, so a predicate that can fail cannot fail here.
 
 use super::statistics::ColumnBounds;
+use crate::adapt::{widen, widens};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp;
@@ -16,13 +17,19 @@ use arrow::record_batch::RecordBatch;
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{ColumnarValue, Operator};
 use planish_batch::Batch;
-use planish_expr::expressions::{BinaryExpr, Column, Literal};
+use planish_expr::expressions::{
+    BinaryExpr, CastExpr, Column, InListExpr, IsBoolExpr, IsNullExpr, LikeExpr, LikeKind, Literal,
+    NotExpr,
+};
 use planish_expr::utils::column_indices;
 use planish_expr::{PhysicalExprRef, is_volatile};
 use std::sync::Arc;
 
 /// Bounds of the row groups of one file, in the table's columns and types.
 pub(crate) trait RowGroupBounds {
+    /// The table's columns.
+    fn schema(&self) -> &Schema;
+
     /// Rows of each row group.
     fn rows(&self) -> &[u64];
 
@@ -54,22 +61,43 @@ pub(crate) fn row_groups_to_read(
     Ok(&kept & &nonempty)
 }
 
+/// Longer `IN` lists are not looked at.
+const LONGEST_LIST: usize = 256;
+
 /// Whether the analysis can make anything of `filter`.
 pub(crate) fn is_useful(filter: &PhysicalExprRef, schema: &Schema) -> bool {
+    let flat = |operand: &PhysicalExprRef| {
+        Operand::of(operand, schema).is_some_and(|o| {
+            schema.fields().get(o.column).is_some_and(|f| !f.data_type().is_nested())
+        })
+    };
     if is_volatile(filter) {
         return false;
     }
     if let Some(binary) = filter.downcast_ref::<BinaryExpr>() {
+        let (left, right) = (binary.left(), binary.right());
         return match binary.op() {
-            Operator::And => [binary.left(), binary.right()].iter().any(|e| is_useful(e, schema)),
-            Operator::Or => [binary.left(), binary.right()].iter().all(|e| is_useful(e, schema)),
-            op if is_comparison(*op) => column_and_value(binary).is_some_and(|(column, ..)| {
-                schema.fields().get(column).is_some_and(|f| !f.data_type().is_nested())
-            }),
-            _ => false,
+            Operator::And => is_useful(left, schema) || is_useful(right, schema),
+            Operator::Or => is_useful(left, schema) && is_useful(right, schema),
+            _ => operand_and_value(binary).is_some_and(|(operand, ..)| flat(operand)),
         };
     }
-    false
+    if let Some(not) = filter.downcast_ref::<NotExpr>() {
+        return is_useful(not.expr(), schema);
+    }
+    if let Some(test) = filter.downcast_ref::<IsBoolExpr>() {
+        return is_useful(test.expr(), schema);
+    }
+    if let Some(test) = filter.downcast_ref::<IsNullExpr>() {
+        return flat(test.expr());
+    }
+    if let Some(list) = filter.downcast_ref::<InListExpr>() {
+        return flat(list.expr()) && list.list().len() <= LONGEST_LIST;
+    }
+    if let Some(like) = filter.downcast_ref::<LikeExpr>() {
+        return flat(like.expr()) && prefix_of(like).is_some();
+    }
+    filter.is::<Column>() || filter.is::<Literal>()
 }
 
 /// What rows of each row group may make of an expression.
@@ -102,6 +130,14 @@ impl Possible {
     fn not(self) -> Self {
         Possible { r#true: self.r#false, r#false: self.r#true }
     }
+
+    /// Where all rows are NULL, nothing is true or false.
+    fn unless_all_null(self, stored: &ColumnBounds, rows: &[u64]) -> Self {
+        let some = BooleanBuffer::collect_bool(rows.len(), |group| {
+            stored.null_count[group] != Some(rows[group])
+        });
+        Possible { r#true: &self.r#true & &some, r#false: &self.r#false & &some }
+    }
 }
 
 fn possible(expr: &PhysicalExprRef, bounds: &dyn RowGroupBounds) -> Result<Possible> {
@@ -116,23 +152,45 @@ fn possible(expr: &PhysicalExprRef, bounds: &dyn RowGroupBounds) -> Result<Possi
             _ => Possible::anything(groups),
         });
     }
-    if let Some(column) = expr.downcast_ref::<Column>() {
-        let truth: PhysicalExprRef = planish_expr::expressions::lit(true);
-        return compare(column.index(), Operator::Eq, &truth, bounds);
+    if expr.is::<Column>() {
+        return compare_value(expr, Operator::Eq, &ScalarValue::Boolean(Some(true)), bounds);
     }
     if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
+        let (left, right) = (binary.left(), binary.right());
         return match binary.op() {
-            Operator::And => {
-                Ok(possible(binary.left(), bounds)?.and(&possible(binary.right(), bounds)?))
-            }
-            Operator::Or => {
-                Ok(possible(binary.left(), bounds)?.or(&possible(binary.right(), bounds)?))
-            }
-            _ => match column_and_value(binary) {
-                Some((column, op, value)) => compare(column, op, value, bounds),
+            Operator::And => Ok(possible(left, bounds)?.and(&possible(right, bounds)?)),
+            Operator::Or => Ok(possible(left, bounds)?.or(&possible(right, bounds)?)),
+            _ => match operand_and_value(binary) {
+                Some((operand, op, value)) => compare(operand, op, value, bounds),
                 None => Ok(Possible::anything(groups)),
             },
         };
+    }
+    if let Some(not) = expr.downcast_ref::<NotExpr>() {
+        return Ok(possible(not.expr(), bounds)?.not());
+    }
+    if let Some(test) = expr.downcast_ref::<IsBoolExpr>() {
+        let operand = possible(test.expr(), bounds)?;
+        let holds = if test.value() { operand.r#true } else { operand.r#false };
+        let is = Possible { r#true: holds, r#false: BooleanBuffer::new_set(groups) };
+        return Ok(if test.negated() { is.not() } else { is });
+    }
+    if let Some(test) = expr.downcast_ref::<IsNullExpr>() {
+        let is = is_null(test.expr(), bounds)?;
+        return Ok(if test.negated() { is.not() } else { is });
+    }
+    if let Some(list) = expr.downcast_ref::<InListExpr>() {
+        if list.list().len() > LONGEST_LIST {
+            return Ok(Possible::anything(groups));
+        }
+        let mut found = Possible::constant(Some(false), groups);
+        for value in list.list() {
+            found = found.or(&compare(list.expr(), Operator::Eq, value, bounds)?);
+        }
+        return Ok(if list.negated() { found.not() } else { found });
+    }
+    if let Some(like) = expr.downcast_ref::<LikeExpr>() {
+        return starts_with(like, bounds);
     }
     Ok(Possible::anything(groups))
 }
@@ -142,20 +200,51 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
-/// A comparison of a column with something that reads no column, the column on the left.
-fn column_and_value(binary: &BinaryExpr) -> Option<(usize, Operator, &PhysicalExprRef)> {
+/// A comparison of something with an expression that reads no column, which is on the right.
+fn operand_and_value(
+    binary: &BinaryExpr,
+) -> Option<(&PhysicalExprRef, Operator, &PhysicalExprRef)> {
     if !is_comparison(*binary.op()) {
         return None;
     }
     let (left, right) = (binary.left(), binary.right());
-    if let Some(column) = left.downcast_ref::<Column>()
-        && column_indices(right).is_empty()
-    {
-        return Some((column.index(), *binary.op(), right));
+    if column_indices(right).is_empty() {
+        return Some((left, *binary.op(), right));
     }
-    let column = right.downcast_ref::<Column>()?;
-    let swapped = binary.op().swap()?;
-    column_indices(left).is_empty().then_some((column.index(), swapped, left))
+    column_indices(left).is_empty().then_some((right, binary.op().swap()?, left))
+}
+
+/// A column, or a widening cast of one: an expression that bounds are known of.
+struct Operand<'a> {
+    column: usize,
+    cast: Option<&'a DataType>,
+}
+
+impl<'a> Operand<'a> {
+    fn of(expr: &'a PhysicalExprRef, schema: &Schema) -> Option<Self> {
+        if let Some(column) = expr.downcast_ref::<Column>() {
+            return Some(Operand { column: column.index(), cast: None });
+        }
+        let cast = expr.downcast_ref::<CastExpr>()?;
+        let column = cast.expr().downcast_ref::<Column>()?.index();
+        let from = schema.fields().get(column)?.data_type();
+        let to = cast.cast_type();
+        (from == to || widens(from, to)).then_some(Operand { column, cast: Some(to) })
+    }
+
+    fn bounds(&self, bounds: &dyn RowGroupBounds) -> Result<Option<TableColumnBounds>> {
+        let known = bounds.column(self.column)?;
+        let Some(to) = self.cast else { return Ok(known) };
+        Ok(match known {
+            Some(TableColumnBounds::Known(min, max, stored)) => {
+                match (widen(&min, to), widen(&max, to)) {
+                    (Ok(min), Ok(max)) => Some(TableColumnBounds::Known(min, max, stored)),
+                    _ => None,
+                }
+            }
+            other => other,
+        })
+    }
 }
 
 /// The value of an expression without columns; `None` when it has none that is the same for all
@@ -177,21 +266,21 @@ fn constant_value(expr: &PhysicalExprRef) -> Option<ScalarValue> {
     }
 }
 
-/// `column op value` in each row group.
+/// `operand op value` in each row group.
 fn compare(
-    column: usize,
+    operand: &PhysicalExprRef,
     op: Operator,
     value: &PhysicalExprRef,
     bounds: &dyn RowGroupBounds,
 ) -> Result<Possible> {
-    let Some(value) = constant_value(value) else {
-        return Ok(Possible::anything(bounds.rows().len()));
-    };
-    compare_value(column, op, &value, bounds)
+    match constant_value(value) {
+        Some(value) => compare_value(operand, op, &value, bounds),
+        None => Ok(Possible::anything(bounds.rows().len())),
+    }
 }
 
 fn compare_value(
-    column: usize,
+    operand: &PhysicalExprRef,
     op: Operator,
     value: &ScalarValue,
     bounds: &dyn RowGroupBounds,
@@ -200,22 +289,82 @@ fn compare_value(
     if value.is_null() {
         return Ok(Possible::constant(None, groups));
     }
-    let (min, max, stored) = match bounds.column(column)? {
+    let Some(operand) = Operand::of(operand, bounds.schema()) else {
+        return Ok(Possible::anything(groups));
+    };
+    let (min, max, stored) = match operand.bounds(bounds)? {
         Some(TableColumnBounds::Known(min, max, stored)) => (min, max, stored),
         Some(TableColumnBounds::AllNull) => return Ok(Possible::constant(None, groups)),
         None => return Ok(Possible::anything(groups)),
     };
-    let mut out = match compare_bounds(&min, &max, op, value)? {
+    let out = match compare_bounds(&min, &max, op, value)? {
         Some(possible) => possible,
         None => Possible::anything(groups),
     };
-    // Where all rows are NULL, nothing is true or false.
-    let some_value = BooleanBuffer::collect_bool(groups, |group| {
-        stored.null_count[group] != Some(bounds.rows()[group])
+    Ok(out.unless_all_null(&stored, bounds.rows()))
+}
+
+/// `operand IS NULL` in each row group.
+fn is_null(operand: &PhysicalExprRef, bounds: &dyn RowGroupBounds) -> Result<Possible> {
+    let rows = bounds.rows();
+    let Some(operand) = Operand::of(operand, bounds.schema()) else {
+        return Ok(Possible::anything(rows.len()));
+    };
+    Ok(match bounds.column(operand.column)? {
+        None => Possible::anything(rows.len()),
+        Some(TableColumnBounds::AllNull) => Possible::constant(Some(true), rows.len()),
+        Some(TableColumnBounds::Known(_, _, stored)) => Possible {
+            r#true: BooleanBuffer::collect_bool(rows.len(), |g| stored.null_count[g] != Some(0)),
+            r#false: BooleanBuffer::collect_bool(rows.len(), |g| {
+                stored.null_count[g] != Some(rows[g])
+            }),
+        },
+    })
+}
+
+/// What every text that matches a `LIKE` starts with, if anything.
+fn prefix_of(like: &LikeExpr) -> Option<String> {
+    if like.kind() != LikeKind::Like {
+        return None;
+    }
+    let pattern = constant_value(like.pattern())?;
+    let text = pattern.try_as_str()??;
+    let mut prefix = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '%' | '_' => break,
+            c if c == like.escape() => prefix.push(chars.next()?),
+            c => prefix.push(c),
+        }
+    }
+    (!prefix.is_empty()).then_some(prefix)
+}
+
+/// `operand LIKE 'prefix%'`: texts with a prefix lie together.
+fn starts_with(like: &LikeExpr, bounds: &dyn RowGroupBounds) -> Result<Possible> {
+    let groups = bounds.rows().len();
+    let operand = Operand::of(like.expr(), bounds.schema());
+    let (Some(operand), Some(prefix)) = (operand, prefix_of(like)) else {
+        return Ok(Possible::anything(groups));
+    };
+    let (min, max, stored) = match operand.bounds(bounds)? {
+        Some(TableColumnBounds::Known(min, max, stored)) => (min, max, stored),
+        Some(TableColumnBounds::AllNull) => return Ok(Possible::constant(None, groups)),
+        None => return Ok(Possible::anything(groups)),
+    };
+    let (Some(min), Some(max)) = (min.as_string_view_opt(), max.as_string_view_opt()) else {
+        return Ok(Possible::anything(groups));
+    };
+    let prefix = prefix.as_bytes();
+    let r#true = BooleanBuffer::collect_bool(groups, |group| {
+        let start = |text: &str| text.as_bytes()[..text.len().min(prefix.len())].to_vec();
+        (min.is_null(group) || start(min.value(group)).as_slice() <= prefix)
+            && (max.is_null(group) || max.value(group).as_bytes() >= prefix)
     });
-    out.r#true = &out.r#true & &some_value;
-    out.r#false = &out.r#false & &some_value;
-    Ok(out)
+    let matches = Possible { r#true, r#false: BooleanBuffer::new_set(groups) };
+    let out = if like.negated() { matches.not() } else { matches };
+    Ok(out.unless_all_null(&stored, bounds.rows()))
 }
 
 /// By bounds alone; `None` when types do not fit.
@@ -259,8 +408,8 @@ fn compare_bounds(
     }))
 }
 
-/// Floats: bounds leave out NaNs, of either sign, and a NaN is greater or less than everything.
-/// So only equality with a number can be excluded, compared so that -0.0 equals 0.0.
+/// Floats: bounds leave out NaNs, which are greater than everything, so only an upper limit
+/// excludes by the least value. Compared so that -0.0 equals 0.0.
 fn compare_floats(
     min: &ArrayRef,
     max: &ArrayRef,
@@ -273,17 +422,25 @@ fn compare_floats(
         ScalarValue::Float64(Some(v)) => *v,
         _ => return None,
     };
-    if value.is_nan() || !matches!(op, Operator::Eq | Operator::NotEq) {
+    if value.is_nan() {
         return None;
     }
-    let inside = BooleanBuffer::collect_bool(min.len(), |i| {
-        float_at(min, i).is_none_or(|min| min <= value)
-            && float_at(max, i).is_none_or(|max| max >= value)
-    });
+    let by = |test: &dyn Fn(Option<f64>, Option<f64>) -> bool| {
+        BooleanBuffer::collect_bool(min.len(), |i| test(float_at(min, i), float_at(max, i)))
+    };
     let all = BooleanBuffer::new_set(min.len());
+    let below = by(&|min, _| min.is_none_or(|min| min < value));
+    let up_to = by(&|min, _| min.is_none_or(|min| min <= value));
+    let inside =
+        by(&|min, max| min.is_none_or(|min| min <= value) && max.is_none_or(|max| max >= value));
     Some(match op {
         Operator::Eq => Possible { r#true: inside, r#false: all },
-        _ => Possible { r#true: all, r#false: inside },
+        Operator::NotEq => Possible { r#true: all, r#false: inside },
+        Operator::Lt => Possible { r#true: below, r#false: all },
+        Operator::LtEq => Possible { r#true: up_to, r#false: all },
+        Operator::Gt => Possible { r#true: all, r#false: up_to },
+        Operator::GtEq => Possible { r#true: all, r#false: below },
+        _ => return None,
     })
 }
 

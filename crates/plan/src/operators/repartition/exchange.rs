@@ -4,7 +4,8 @@
 //! partition. A task waits while *every* live output has enough queued: as soon as one output
 //! starves, all tasks go on, so reading one output alone never hangs; its siblings' rows pile up
 //! (charged to the memory pool) unless they were dropped, in which case their rows are too.
-//! The last output to be dropped aborts all tasks.
+//! The last output to be dropped aborts all tasks; where some outputs were never asked for,
+//! `TaskContext::cancel` does.
 
 use crate::context::{Task, TaskContext};
 use crate::execute::{BatchStream, execute_stream};
@@ -47,8 +48,6 @@ pub(super) struct Exchange {
 /// How full the outputs are.
 struct Queues {
     outputs: Vec<Output>,
-    /// Streams that exist now.
-    attached: AtomicUsize,
     space: Notify,
 }
 
@@ -74,7 +73,6 @@ impl Exchange {
             .unzip();
         let queues = Queues {
             outputs: (0..outputs).map(|_| Output::default()).collect(),
-            attached: AtomicUsize::new(0),
             space: Notify::new(),
         };
         Exchange {
@@ -100,7 +98,6 @@ impl Exchange {
         let Some(mut receiver) = receiver.lock().take() else {
             return internal_err!("partition {partition} of RepartitionExec is read twice");
         };
-        self.queues.attached.fetch_add(1, Ordering::AcqRel);
         let attached = Attached { exchange: Arc::clone(&self), partition };
         let partitioning = partitioning.clone();
         let ctx = Arc::clone(ctx);
@@ -158,8 +155,7 @@ impl Queues {
                 !output.dropped.load(Ordering::Acquire)
                     && output.queued.load(Ordering::Acquire) < ENOUGH
             });
-            // Without any reader nobody would wake this task up: better buffer and be done.
-            if starving || self.attached.load(Ordering::Acquire) == 0 {
+            if starving {
                 return;
             }
             freed.await;
@@ -177,7 +173,6 @@ impl Drop for Attached {
     fn drop(&mut self) {
         let exchange = &self.exchange;
         exchange.queues.outputs[self.partition].dropped.store(true, Ordering::Release);
-        exchange.queues.attached.fetch_sub(1, Ordering::AcqRel);
         exchange.queues.space.notify_waiters();
         if exchange.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
             let work = std::mem::replace(&mut *exchange.work.lock(), Work::Over);

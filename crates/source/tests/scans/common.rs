@@ -20,9 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-pub fn options(partitions: usize, batch_size: usize) -> ConfigOptions {
+pub(crate) fn options(partitions: usize, batch_size: usize) -> ConfigOptions {
     let mut options = ConfigOptions::new();
     options.execution.target_partitions = partitions;
     options.set("datafusion.execution.batch_size", &batch_size.to_string()).unwrap();
@@ -30,17 +30,21 @@ pub fn options(partitions: usize, batch_size: usize) -> ConfigOptions {
     options
 }
 
-pub fn ctx(options: &ConfigOptions) -> Arc<TaskContext> {
+pub(crate) fn ctx(options: &ConfigOptions) -> Arc<TaskContext> {
     TaskContext::for_testing(options.clone()).unwrap()
 }
 
 /// Writes `batches` with `rows` rows per row group.
-pub fn write_parquet(path: &Path, batches: &[RecordBatch], rows: usize) {
+pub(crate) fn write_parquet(path: &Path, batches: &[RecordBatch], rows: usize) {
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(rows)).build();
     write_parquet_with(path, batches, properties);
 }
 
-pub fn write_parquet_with(path: &Path, batches: &[RecordBatch], properties: WriterProperties) {
+pub(crate) fn write_parquet_with(
+    path: &Path,
+    batches: &[RecordBatch],
+    properties: WriterProperties,
+) {
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batches[0].schema(), Some(properties)).unwrap();
     for batch in batches {
@@ -49,19 +53,19 @@ pub fn write_parquet_with(path: &Path, batches: &[RecordBatch], properties: Writ
     writer.close().unwrap();
 }
 
-pub fn cached() -> FileFormatOptions {
+pub(crate) fn cached() -> FileFormatOptions {
     FileFormatOptions {
         metadata_cache: Some(Arc::new(MetadataCache::default())),
         ..FileFormatOptions::default()
     }
 }
 
-pub async fn table(path: &Path) -> Result<FileTable> {
+pub(crate) async fn table(path: &Path) -> Result<FileTable> {
     FileTable::try_new(vec![path.display().to_string()], cached()).await
 }
 
 /// All rows as text, in the order they came in.
-pub fn rows(batches: &[Batch]) -> Vec<String> {
+pub(crate) fn rows(batches: &[Batch]) -> Vec<String> {
     let mut out = vec![];
     for batch in batches {
         let batch = batch.to_record_batch().unwrap();
@@ -80,18 +84,22 @@ pub fn rows(batches: &[Batch]) -> Vec<String> {
     out
 }
 
-pub async fn run(plan: &PlanRef, options: &ConfigOptions) -> Result<Vec<String>> {
+pub(crate) async fn run(plan: &PlanRef, options: &ConfigOptions) -> Result<Vec<String>> {
     let collected = tokio::time::timeout(LIMIT, collect(plan, &ctx(options))).await;
     Ok(rows(&collected.expect("in time")?))
 }
 
-pub async fn drain(plan: &PlanRef, partition: usize, ctx: &Arc<TaskContext>) -> Vec<String> {
+pub(crate) async fn drain(plan: &PlanRef, partition: usize, ctx: &Arc<TaskContext>) -> Vec<String> {
     let stream = execute_stream(plan, partition, ctx).unwrap();
     let collected = tokio::time::timeout(LIMIT, stream.try_collect::<Vec<Batch>>()).await;
     rows(&collected.expect("in time").unwrap())
 }
 
-pub async fn first_batch(plan: &PlanRef, partition: usize, ctx: &Arc<TaskContext>) -> Vec<String> {
+pub(crate) async fn first_batch(
+    plan: &PlanRef,
+    partition: usize,
+    ctx: &Arc<TaskContext>,
+) -> Vec<String> {
     let mut stream = execute_stream(plan, partition, ctx).unwrap();
     match stream.next().await {
         Some(batch) => rows(&[batch.unwrap()]),
@@ -100,7 +108,7 @@ pub async fn first_batch(plan: &PlanRef, partition: usize, ctx: &Arc<TaskContext
 }
 
 /// `n` rows of many types; NULLs in all nullable columns.
-pub fn sample(start: i64, n: usize) -> RecordBatch {
+pub(crate) fn sample(start: i64, n: usize) -> RecordBatch {
     let numbers: Vec<i64> = (start..start + n as i64).collect();
     let every = |k: i64, f: &dyn Fn(i64) -> String| -> Vec<Option<String>> {
         numbers.iter().map(|&i| (i % k != 0).then(|| f(i))).collect()

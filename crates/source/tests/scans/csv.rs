@@ -1,9 +1,7 @@
 //! CSV scans.
 
-mod common;
-
+use crate::common::*;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
-use common::*;
 use datafusion_common::Result;
 use planish_source::{CsvOptions, FileFormat, FileFormatOptions, FileTable};
 use std::path::Path;

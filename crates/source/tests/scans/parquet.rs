@@ -1,15 +1,13 @@
 //! Parquet scans: projections, driving, statistics, schema differences, broken files.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use datafusion_common::ScalarValue;
 use datafusion_common::stats::Precision;
 use planish_expr::expressions::Column;
 use planish_expr::projection::{ProjectionExpr, ProjectionExprs};
 use planish_plan::display::displayable;
 use planish_plan::operators::projection::ProjectionExec;
-use planish_plan::{ExecutionPlan, PlanRef, Pushdown, node_id};
+use planish_plan::{ExecutionPlan, PlanRef, node_id};
 use planish_source::DataSourceExec;
 use std::sync::Arc;
 use tempfile::tempdir;
