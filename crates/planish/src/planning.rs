@@ -2,6 +2,7 @@
 //! physical optimizer.
 
 use crate::functions::Functions;
+use crate::nullable_subqueries::make_nullable;
 use crate::optimizer_config::QueryOptimizerConfig;
 use crate::refuse;
 use crate::session::State;
@@ -93,6 +94,7 @@ pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Plann
     let options = state.config();
     let analyzed = analyze(plan, &options)?;
     refuse::changed_meanings(&analyzed)?;
+    let analyzed = make_nullable(analyzed)?;
     let logical = optimize(analyzed, &options, &state.functions)?;
     let planner = PhysicalPlanner::new(Arc::clone(&options));
     let physical = planner.create_physical_plan(&logical).await?;

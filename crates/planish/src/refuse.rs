@@ -2,10 +2,10 @@
 //! error is better than wrong rows.
 
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion_common::{DFSchema, Result, not_impl_err};
+use datafusion_common::{DFSchema, JoinConstraint, JoinType, Result, not_impl_err};
 use datafusion_expr::expr::InSubquery;
 use datafusion_expr::utils::split_conjunction;
-use datafusion_expr::{Expr, ExprSchemable, Filter, Limit, LogicalPlan};
+use datafusion_expr::{Expr, ExprSchemable, Filter, Join, Limit, LogicalPlan};
 use datafusion_sql::parser::Statement as DFStatement;
 use datafusion_sql::sqlparser::ast::{TableFactor, Visit, Visitor};
 use std::ops::ControlFlow;
@@ -46,8 +46,10 @@ pub(crate) fn changed_meanings(plan: &LogicalPlan) -> Result<()> {
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
-        if let LogicalPlan::Filter(filter) = node {
-            check_filter(filter)?;
+        match node {
+            LogicalPlan::Filter(filter) => check_filter(filter)?,
+            LogicalPlan::Join(join) => check_join(join)?,
+            _ => {}
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
@@ -77,6 +79,14 @@ fn skips_rows(plan: &LogicalPlan) -> bool {
         | LogicalPlan::SubqueryAlias(_) => plan.inputs().into_iter().any(skips_rows),
         _ => false,
     }
+}
+
+/// A column named in USING is taken from the left side, where an unmatched row has NULL.
+fn check_join(join: &Join) -> Result<()> {
+    if join.join_constraint == JoinConstraint::Using && join.join_type == JoinType::Full {
+        return not_impl_err!("FULL JOIN with USING or NATURAL is not supported yet; write ON");
+    }
+    Ok(())
 }
 
 /// `NOT IN` below anything but AND becomes a mark join that takes "unknown" for "no match".
