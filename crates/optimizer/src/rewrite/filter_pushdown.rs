@@ -260,6 +260,22 @@ mod tests {
     }
 
     #[test]
+    fn a_conjunct_that_can_fail_waits_for_those_before_it() {
+        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let volatile = binary(random(), Operator::Lt, lit(9i64));
+        let quotient = || binary(lit(100i64), Operator::Divide, col("a", 0));
+        let plan = filter(conjunction([volatile, gt(quotient(), 3), gt(col("b", 1), 2)]), exact);
+        assert_snapshot!(rule().not_run().fires(plan), @r"
+        FilterExec: random() < 9 AND 100 / a@0 > 3
+          FilteringScan: predicate=b@1 > 2
+        ");
+        let exact = FilteringScan::new(scan(&["b"], 1), true);
+        let quotient = binary(lit(100i64), Operator::Divide, lit(7i64));
+        let plan = filter(conjunction([gt(quotient, 3), gt(col("b", 0), 2)]), exact);
+        assert_snapshot!(rule().fires(plan), @"FilteringScan: predicate=100 / 7 > 3 AND b@0 > 2");
+    }
+
+    #[test]
     fn passes_a_sort_but_not_a_top_k() {
         let keys = vec![asc(col("a", 0))];
         let predicate = || gt(col("b", 1), 2);

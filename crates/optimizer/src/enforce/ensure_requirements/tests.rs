@@ -358,6 +358,20 @@ mod dealing_out {
     }
 
     #[test]
+    fn a_probe_gains_and_a_shared_build_does_not() {
+        let mode = PartitionMode::CollectLeft;
+        let plan = join(&[(0, 0)], JoinType::Inner, mode, scan(&["a"], 1), scan(&["b"], 1));
+        assert_snapshot!(rule().fires(group_by(AggregateMode::Single, &[0], plan)), @r"
+        AggregateExec: mode=Single, gby=[a@0 as a], aggr=[]
+          CoalescePartitionsExec
+            HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(a@0, b@0)]
+              MemoryScanExec: partitions=1, batches=1
+              RepartitionExec: partitioning=RoundRobinBatch(4), input_partitions=1
+                MemoryScanExec: partitions=1, batches=1
+        ");
+    }
+
+    #[test]
     fn the_order_of_a_file_shows_in_the_result() {
         rule().declines(pinned(None, filter(gt(col("a", 0), 1), scan(&["a"], 1))));
         rule().declines(filter(gt(col("a", 0), 1), scan(&["a"], 1)));
