@@ -50,6 +50,9 @@ pub(crate) async fn execute(session: &Session, statement: DFStatement) -> Result
         let rows = information_schema::settings(&state.options.show(&key)?)?;
         return Planned::rows(no_plan(), rows, &state);
     }
+    if matches!(statement, DFStatement::CopyTo(_)) {
+        return not_impl_err!("COPY is not supported yet");
+    }
     let (frontend, state) = session.frontend(&statement).await?;
     let plan = frontend.statement_to_plan(statement)?;
     match plan {
@@ -74,7 +77,6 @@ pub(crate) async fn execute(session: &Session, statement: DFStatement) -> Result
             };
             not_impl_err!("{name} is not supported yet (table {})", dml.table_name)
         }
-        LogicalPlan::Copy(_) => not_impl_err!("COPY is not supported yet"),
         query => plan_query(query, &state).await,
     }
 }
