@@ -47,3 +47,8 @@ pub use session::{Session, SessionBuilder};
 pub use statements::Statement;
 pub use stream::{Batches, QueryStream};
 pub use tables::MemTable;
+
+/// The code of the front page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
