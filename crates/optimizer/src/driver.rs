@@ -182,3 +182,93 @@ fn check_schema(rule: &str, before: &Schema, after: &Schema) -> Result<()> {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::*;
+
+    /// Claims to do nothing and changes the schema.
+    #[derive(Debug)]
+    struct Renames;
+
+    impl PhysicalOptimizerRule for Renames {
+        fn name(&self) -> &'static str {
+            "Renames"
+        }
+
+        fn optimize(&self, plan: PlanRef, _: &ConfigOptions) -> Result<Option<PlanRef>> {
+            Ok(Some(project(vec![(col("a", 0), "b")], plan)))
+        }
+    }
+
+    #[test]
+    fn a_rule_that_changes_the_schema_is_named() {
+        let optimizer = PhysicalOptimizer::with_rules(vec![Arc::new(Renames)]);
+        let error = optimizer.optimize(scan(&["a"], 1), &options()).unwrap_err().strip_backtrace();
+        assert!(error.contains("optimizer rule Renames changed a column from"), "{error}");
+    }
+
+    #[test]
+    fn the_trace_tells_what_every_rule_did() {
+        let optimizer = PhysicalOptimizer::new();
+        let plan = columns(&[1, 0], scan(&["a", "b"], 1));
+        let done = optimizer.optimize(Arc::clone(&plan), &options()).unwrap();
+        let names: Vec<_> = done.trace.steps().iter().map(|s| s.rule).collect();
+        assert_eq!(names, rule_names());
+        assert!(done.trace.fired("ProjectionPushdown"));
+        assert!(!done.trace.fired("LimitPushdown"));
+        let labels: Vec<_> = done.trace.steps().iter().map(TraceStep::label).collect();
+        assert!(labels.contains(&"ProjectionPushdown (2)".to_owned()), "{labels:?}");
+        for pair in done.trace.steps().windows(2) {
+            assert!(Arc::ptr_eq(&pair[0].after, &pair[1].before));
+        }
+        for step in done.trace.steps() {
+            assert_eq!(step.changed(), !Arc::ptr_eq(&step.before, &step.after), "{}", step.rule);
+        }
+        assert!(done.trace.to_string().contains("after ProjectionPushdown (rewrite, "));
+    }
+
+    #[test]
+    fn a_rewrite_is_disabled_by_name_and_an_enforce_rule_is_not() {
+        let plan = || columns(&[1, 0], scan(&["a", "b"], 2));
+        let outcome_of = |disabled: &str, rule: &str| {
+            let mut planish = PlanishOptions::default();
+            planish.disable_rules = disabled.to_owned();
+            let mut options = options();
+            options.extensions.insert(planish);
+            let done = PhysicalOptimizer::new().optimize(plan(), &options).unwrap();
+            done.trace.steps().iter().find(|s| s.rule == rule).unwrap().outcome
+        };
+        for name in [
+            "ProjectionPushdown",
+            "projection_pushdown",
+            "LimitPushdown, ProjectionPushdown",
+            "all",
+        ] {
+            assert_eq!(outcome_of(name, "ProjectionPushdown"), Outcome::Skipped, "{name}");
+        }
+        assert_eq!(outcome_of("", "ProjectionPushdown"), Outcome::Changed);
+        assert_eq!(outcome_of("EnsureRequirements", "EnsureRequirements"), Outcome::Changed);
+        assert_eq!(outcome_of("all", "OutputRequirements"), Outcome::Changed);
+    }
+
+    #[test]
+    fn an_unknown_rule_to_disable_is_an_error() {
+        let mut planish = PlanishOptions::default();
+        planish.disable_rules = "FilterPushup".to_owned();
+        let mut options = options();
+        options.extensions.insert(planish);
+        let error = PhysicalOptimizer::new().optimize(scan(&["a"], 1), &options).unwrap_err();
+        assert!(error.to_string().contains("filterpushup"), "{error}");
+    }
+
+    #[test]
+    fn a_node_in_two_places_is_copied() {
+        let shared = scan(&["a"], 1);
+        let plan = union(vec![Arc::clone(&shared), shared]);
+        let done = PhysicalOptimizer::with_rules(vec![]).optimize(plan, &options()).unwrap();
+        let children = done.plan.children();
+        assert!(!Arc::ptr_eq(children[0], children[1]));
+    }
+}

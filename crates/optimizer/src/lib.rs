@@ -9,6 +9,8 @@
 
 mod driver;
 pub mod enforce;
+#[cfg(test)]
+mod laws;
 mod pipeline;
 pub mod rewrite;
 mod rule;

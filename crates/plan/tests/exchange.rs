@@ -1,6 +1,9 @@
 //! Operators that move rows between partitions or take some of them: coalesce, repartition,
 //! union, limits.
 
+// Helpers of tests count as tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use datafusion_common::stats::Precision;
@@ -162,6 +165,30 @@ fn inputs_wait_for_readers() {
             assert_eq!(polled.load(Ordering::Relaxed), read, "dropping all stops the work");
         });
     }
+}
+
+#[test]
+fn a_cancelled_repartition_stops_though_outputs_were_never_asked_for() {
+    let data = batches::mixed(64, 5);
+    let source = Source::disguised(&data, 2, 8, Disguise::Flat).endless();
+    let polled = source.polled();
+    let plan = round_robin(Arc::new(source), 3);
+    driving::run(2, "cancelling", async move {
+        use futures::StreamExt;
+        let ctx = driving::context(8, None);
+        let mut first = execute_stream(&plan, 0, &ctx).unwrap();
+        for _ in 0..100 {
+            first.next().await.unwrap().unwrap();
+        }
+        drop(first);
+        ctx.cancel();
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let read = polled.load(Ordering::Relaxed);
+        assert!(read < 1000, "{read} batches read, of which a third was wanted: 300");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert_eq!(polled.load(Ordering::Relaxed), read);
+        assert_eq!(Arc::strong_count(&ctx), 1, "no task holds the context");
+    });
 }
 
 #[test]

@@ -90,10 +90,14 @@ impl AggregateFunctionExpr {
         let returned = fun.return_field(&described.fields)?;
         let field: FieldRef = Arc::new(returned.as_ref().clone().with_name(&name));
         let mut ordering_fields: Vec<FieldRef> = vec![];
-        for key in &keys {
-            let of_key = key.expr.return_field(&input_schema)?;
-            let name = format!("{name}[{}]", key.expr);
-            ordering_fields.push(Arc::new(Field::new(name, of_key.data_type().clone(), true)));
+        for (key, described) in keys.iter().zip(&described.order_by) {
+            // The name that functions give to sort keys within their states.
+            let name = described.expr.to_string();
+            ordering_fields.push(Arc::new(Field::new(
+                name,
+                key.expr.data_type(&input_schema)?,
+                true,
+            )));
         }
         let state_fields = fun.state_fields(StateFieldsArgs {
             name: &name,

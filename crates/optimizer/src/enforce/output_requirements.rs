@@ -136,3 +136,80 @@ fn remove(plan: &PlanRef) -> Result<PlanRef> {
         None => map_children(plan, |_, child| remove(child)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::*;
+    use insta::assert_snapshot;
+
+    fn add() -> Check {
+        Check::new(OutputRequirements::new_add_mode())
+    }
+
+    fn remove() -> Check {
+        Check::new(OutputRequirements::new_remove_mode())
+    }
+
+    #[test]
+    fn pins_the_topmost_sort() {
+        let sorted = sort(vec![asc(col("a", 0))], None, scan(&["a", "b"], 2));
+        let plan = limit(0, Some(5), sorted);
+        let source = include_str!("output_requirements.rs");
+        assert_documented(source, &text(&plan), &add().in_order().fires(Arc::clone(&plan)));
+    }
+
+    #[test]
+    fn pins_a_sort_whose_key_is_not_shown() {
+        let sorted = sort(vec![asc(col("b", 1))], None, scan(&["a", "b"], 1));
+        assert_snapshot!(add().fires(columns(&[0], sorted)), @r"
+        ProjectionExec: expr=[a@0]
+          OutputRequirementExec: order_by=[b@1 ASC], dist=SinglePartition
+            SortExec: expr=[b@1 ASC]
+              MemoryScanExec: partitions=1, batches=1
+        ");
+    }
+
+    #[test]
+    fn pins_one_partition_where_nothing_is_sorted() {
+        assert_snapshot!(add().fires(filter(gt(col("a", 0), 1), scan(&["a"], 2))), @r"
+        OutputRequirementExec: dist=SinglePartition
+          FilterExec: a@0 > 1
+            MemoryScanExec: partitions=2, batches=2
+        ");
+    }
+
+    #[test]
+    fn a_sort_below_an_aggregation_is_no_promise() {
+        use planish_plan::operators::aggregate::AggregateMode;
+        let sorted = sort(vec![asc(col("a", 0))], None, scan(&["a"], 1));
+        assert_snapshot!(add().fires(group_by(AggregateMode::Single, &[0], sorted)), @r"
+        OutputRequirementExec: dist=SinglePartition
+          AggregateExec: mode=Single, gby=[a@0 as a], aggr=[]
+            SortExec: expr=[a@0 ASC]
+              MemoryScanExec: partitions=1, batches=1
+        ");
+    }
+
+    #[test]
+    fn the_node_that_holds_subqueries_stays_the_root() {
+        let plan: PlanRef = Arc::new(SubplansExec::new(scan(&["a"], 2), [(1, scan(&["b"], 1))]));
+        assert_snapshot!(add().fires(plan), @r"
+        SubplansExec: subqueries=[1]
+          OutputRequirementExec: dist=SinglePartition
+            MemoryScanExec: partitions=2, batches=2
+          MemoryScanExec: partitions=1, batches=1
+        ");
+    }
+
+    #[test]
+    fn a_pin_is_added_once_and_removed() {
+        let plan = add().rewrite(filter(gt(col("a", 0), 1), scan(&["a"], 2)));
+        add().declines(Arc::clone(&plan));
+        assert_snapshot!(remove().fires(plan), @r"
+        FilterExec: a@0 > 1
+          MemoryScanExec: partitions=2, batches=2
+        ");
+        remove().declines(filter(gt(col("a", 0), 1), scan(&["a"], 2)));
+    }
+}

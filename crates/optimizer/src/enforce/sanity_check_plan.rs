@@ -57,7 +57,7 @@ fn check_distribution(plan: &PlanRef, options: &ConfigOptions) -> Result<()> {
     for (i, (child, required)) in children.iter().zip(&required).enumerate() {
         if !satisfies(child, required, options) {
             return internal_err!(
-                "{} requires its input {i}, {}, to be spread as {required:?}, but it is {}",
+                "{} requires its input {i}, {}, to be spread as {required}, but it is {}",
                 plan.name(),
                 child.name(),
                 child.properties().partitioning
@@ -119,5 +119,70 @@ fn check_boundedness(plan: &PlanRef) -> Result<()> {
             children[i].name()
         ),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::*;
+    use insta::assert_snapshot;
+    use planish_expr::{Distribution, Partitioning};
+    use planish_plan::operators::aggregate::AggregateMode;
+    use std::sync::Arc;
+
+    fn rule() -> Check {
+        Check::new(SanityCheckPlan)
+    }
+
+    #[test]
+    fn an_order_that_does_not_hold_is_named() {
+        let plan = merge(vec![asc(col("a", 0))], None, scan(&["a"], 2));
+        let source = include_str!("sanity_check_plan.rs");
+        let error = rule().rejects(Arc::clone(&plan));
+        let first = error.lines().next().unwrap().replace("optimizer rule SanityCheckPlan: ", "");
+        let first = first.trim_end_matches('.');
+        assert_documented(source, &text(&plan), &format!("{first}\n"));
+    }
+
+    #[test]
+    fn a_distribution_that_does_not_hold_is_named() {
+        let plan = limit(0, Some(1), scan(&["a"], 2));
+        assert_snapshot!(rule().rejects(plan).lines().next().unwrap(), @"Internal error: optimizer rule SanityCheckPlan: GlobalLimitExec requires its input 0, MemoryScanExec, to be spread as SinglePartition, but it is UnknownPartitioning(2).");
+        let plan = group_by(AggregateMode::SinglePartitioned, &[0], scan(&["a"], 2));
+        assert_snapshot!(rule().rejects(plan).lines().next().unwrap(), @"Internal error: optimizer rule SanityCheckPlan: AggregateExec requires its input 0, MemoryScanExec, to be spread as HashPartitioned([a@0]), but it is UnknownPartitioning(2).");
+    }
+
+    #[test]
+    fn inputs_hashed_in_different_ways_are_named() {
+        use datafusion_common::JoinType;
+        let hashed = |n| {
+            let keys = vec![col("a", 0), col("b", 1)];
+            repartition(Partitioning::Hash(keys, n), scan(&["a", "b"], 2))
+        };
+        let on = [(0, 0), (1, 1)];
+        let mode = PartitionMode::Partitioned;
+        let plan = join(&on, JoinType::Inner, mode, hashed(4), hashed(3));
+        assert_snapshot!(rule().rejects(plan).lines().next().unwrap(), @"Internal error: optimizer rule SanityCheckPlan: HashJoinExec requires its inputs to be spread alike, but they are Hash([a@0, b@1], 4) and Hash([a@0, b@1], 3).");
+        let crossed = join(&[(0, 1), (1, 0)], JoinType::Inner, mode, hashed(4), hashed(4));
+        assert!(rule().rejects(crossed).contains("spread alike"));
+        rule().declines(join(&on, JoinType::Inner, mode, hashed(4), hashed(4)));
+    }
+
+    #[test]
+    fn an_operator_that_waits_for_the_end_of_an_endless_input_is_named() {
+        let endless = || Needs::unbounded(scan(&["a"], 1));
+        let plan = sort(vec![asc(col("a", 0))], None, endless());
+        assert_snapshot!(rule().rejects(plan).lines().next().unwrap(), @"Error during planning: SortExec needs all rows of its input 0, Needs, which is unbounded");
+        rule().declines(filter(gt(col("a", 0), 1), endless()));
+        rule().declines(limit(0, Some(1), endless()));
+    }
+
+    #[test]
+    fn a_plan_that_can_run_is_left_alone() {
+        rule().declines(merge(vec![asc(col("a", 0))], None, sorted_scan(&["a"], 2)));
+        rule().declines(limit(0, Some(1), scan(&["a"], 1)));
+        let single = Needs::new(Distribution::SinglePartition, None, true, scan(&["a"], 1));
+        rule().declines(single);
     }
 }

@@ -5,21 +5,21 @@
 //!
 //! # Before
 //! ```text
-//! FilterExec: a@1 > 1
+//! FilterExec: a@1 > 1 AND random() < 9
 //!   ProjectionExec: expr=[b@1, a@0]
-//!     MemoryScanExec: partitions=1, batches=1
+//!     FilteringScan
 //! ```
 //! # After
 //! ```text
-//! ProjectionExec: expr=[b@1, a@0]
-//!   FilterExec: a@0 > 1
-//!     MemoryScanExec: partitions=1, batches=1
+//! FilterExec: random() < 9
+//!   ProjectionExec: expr=[b@1, a@0]
+//!     FilteringScan: predicate=a@0 > 1
 //! ```
 //! It is a negotiation, of which this rule only keeps the minutes: a node says which of its
 //! parents' filters, and which of its own, may be offered to each child, and in which
 //! coordinates; the children answer; the node deals with what is left over. A scan may use a
-//! filter for pruning and still answer `No`: then the filter also stays. A `FilterExec` left
-//! without a predicate disappears.
+//! filter for pruning and still answer `No`: then the filter also stays. A `FilterExec` further
+//! down adds what reaches it to its own predicate; one left without a predicate disappears.
 //!
 //! **Declines** for volatile filters, and past an operator with a fetch: they stay where they are.
 //! **Knob**: `planish.optimizer.disable = 'FilterPushdown'`.
@@ -158,4 +158,198 @@ fn unless_rebuilt(old: &PlanRef, new: PlanRef) -> PlanRef {
         _ => false,
     };
     if equal { Arc::clone(old) } else { new }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::*;
+    use datafusion_common::JoinType;
+    use datafusion_expr::Operator;
+    use insta::assert_snapshot;
+    use planish_expr::expressions::lit;
+    use planish_expr::utils::conjunction;
+    use planish_plan::Pushdown;
+    use planish_plan::operators::aggregate::AggregateMode;
+    use planish_plan::operators::hash_join::PartitionMode;
+
+    fn rule() -> Check {
+        Check::new(FilterPushdown::new())
+    }
+
+    #[test]
+    fn passes_a_projection_in_its_coordinates() {
+        let scan = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let volatile = binary(random(), Operator::Lt, lit(9i64));
+        let predicate = binary(gt(col("a", 1), 1), Operator::And, volatile);
+        let plan = filter(predicate, columns(&[1, 0], scan));
+        assert_documented(
+            include_str!("filter_pushdown.rs"),
+            &text(&plan),
+            &rule().fires(Arc::clone(&plan)),
+        );
+    }
+
+    #[test]
+    fn filters_become_one_the_inner_first() {
+        let inner = filter(gt(col("b", 1), 2), scan(&["a", "b"], 2));
+        assert_snapshot!(rule().fires(filter(gt(col("a", 0), 1), inner)), @r"
+        FilterExec: b@1 > 2 AND a@0 > 1
+          MemoryScanExec: partitions=2, batches=2
+        ");
+    }
+
+    #[test]
+    fn a_filter_that_is_true_disappears() {
+        assert_snapshot!(rule().fires(filter(lit(true), scan(&["a"], 1))), @"MemoryScanExec: partitions=1, batches=1");
+    }
+
+    #[test]
+    fn a_scan_that_filters_exactly_takes_the_filter_over() {
+        let scan = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let plan = filter(gt(col("a", 1), 1), columns(&[1, 0], scan));
+        assert_snapshot!(rule().fires(plan), @r"
+        ProjectionExec: expr=[b@1, a@0]
+          FilteringScan: predicate=a@0 > 1
+        ");
+    }
+
+    #[test]
+    fn a_scan_may_remember_a_filter_that_stays() {
+        let scan = FilteringScan::new(scan(&["a", "b"], 1), false);
+        let predicate = binary(gt(col("a", 0), 1), Operator::And, gt(col("b", 1), 2));
+        assert_snapshot!(rule().fires(filter(predicate, scan)), @r"
+        FilterExec: a@0 > 1 AND b@1 > 2
+          FilteringScan: predicate=a@0 > 1 AND b@1 > 2
+        ");
+    }
+
+    #[test]
+    fn of_several_filters_the_refused_ones_stay_in_order() {
+        let scan = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let volatile = binary(random(), Operator::Lt, lit(9i64));
+        let predicate = [gt(col("a", 0), 1), Arc::clone(&volatile), gt(col("b", 1), 2), volatile];
+        let plan = filter(conjunction(predicate), scan);
+        assert_snapshot!(rule().fires(plan), @r"
+        FilterExec: random() < 9 AND random() < 9
+          FilteringScan: predicate=a@0 > 1 AND b@1 > 2
+        ");
+    }
+
+    #[test]
+    fn reaches_both_inputs_of_a_union() {
+        let exact = |names: &[&str], p| FilteringScan::new(scan(names, p), true);
+        let plan = union(vec![exact(&["a"], 1), columns(&[1], exact(&["b", "a"], 2))]);
+        assert_snapshot!(rule().fires(filter(gt(col("a", 0), 4), plan)), @r"
+        UnionExec
+          FilteringScan: predicate=a@0 > 4
+          ProjectionExec: expr=[a@1]
+            FilteringScan: predicate=a@1 > 4
+        ");
+    }
+
+    #[test]
+    fn a_guard_is_not_overtaken() {
+        let guard = binary(col("a", 0), Operator::NotEq, lit(0i64));
+        let quotient = binary(lit(100i64), Operator::Divide, col("a", 0));
+        let plan = filter(gt(quotient, 20), filter(guard, scan(&["a"], 1)));
+        assert_snapshot!(rule().fires(plan), @r"
+        FilterExec: a@0 != 0 AND 100 / a@0 > 20
+          MemoryScanExec: partitions=1, batches=1
+        ");
+    }
+
+    #[test]
+    fn passes_a_sort_but_not_a_top_k() {
+        let keys = vec![asc(col("a", 0))];
+        let predicate = || gt(col("b", 1), 2);
+        let exact = || FilteringScan::new(scan(&["a", "b"], 1), true);
+        let sorted = sort(keys.clone(), None, exact());
+        assert_snapshot!(rule().in_order().fires(filter(predicate(), sorted)), @r"
+        SortExec: expr=[a@0 ASC]
+          FilteringScan: predicate=b@1 > 2
+        ");
+        rule().declines(filter(predicate(), sort(keys, Some(5), exact())));
+    }
+
+    #[test]
+    fn one_answer_of_no_is_enough_for_a_union() {
+        let exact = FilteringScan::new(scan(&["a"], 1), true);
+        let plan = union(vec![exact, scan(&["a"], 2)]);
+        assert_snapshot!(rule().fires(filter(gt(col("a", 0), 4), plan)), @r"
+        FilterExec: a@0 > 4
+          UnionExec
+            FilteringScan: predicate=a@0 > 4
+            MemoryScanExec: partitions=2, batches=2
+        ");
+    }
+
+    #[test]
+    fn goes_to_the_side_of_a_join_that_it_reads() {
+        let exact = |names: &[&str]| FilteringScan::new(scan(names, 1), true);
+        let both = |join_type| {
+            let mode = PartitionMode::CollectLeft;
+            let plan = join(&[(0, 0)], join_type, mode, exact(&["a", "b"]), exact(&["x", "y"]));
+            let across = binary(col("b", 1), Operator::Lt, col("y", 3));
+            let predicate = [gt(col("b", 1), 1), across, gt(col("y", 3), 2)];
+            filter(conjunction(predicate), plan)
+        };
+        assert_snapshot!(rule().fires(both(JoinType::Inner)), @r"
+        FilterExec: b@1 < y@3
+          HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(a@0, x@0)]
+            FilteringScan: predicate=b@1 > 1
+            FilteringScan: predicate=y@1 > 2
+        ");
+        assert_snapshot!(rule().fires(both(JoinType::Left)), @r"
+        FilterExec: b@1 < y@3 AND y@3 > 2
+          HashJoinExec: mode=CollectLeft, join_type=Left, on=[(a@0, x@0)]
+            FilteringScan: predicate=b@1 > 1
+            FilteringScan
+        ");
+        rule().declines(both(JoinType::Full));
+    }
+
+    #[test]
+    fn only_group_keys_pass_an_aggregation() {
+        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let plan = group_by(AggregateMode::Single, &[1], exact);
+        assert_snapshot!(rule().fires(filter(gt(col("b", 0), 1), plan)), @r"
+        AggregateExec: mode=Single, gby=[b@1 as b], aggr=[]
+          FilteringScan: predicate=b@1 > 1
+        ");
+        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        rule().declines(filter(lit(false), group_by(AggregateMode::Single, &[], exact)));
+    }
+
+    #[test]
+    fn declines_for_volatile_filters() {
+        let volatile = || binary(random(), Operator::Lt, lit(9i64));
+        rule().declines(filter(volatile(), columns(&[1], scan(&["a", "b"], 1))));
+        rule().declines(filter(volatile(), FilteringScan::new(scan(&["a"], 1), true)));
+    }
+
+    #[test]
+    fn declines_on_a_computed_column() {
+        let sum = binary(col("a", 0), Operator::Plus, col("b", 1));
+        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let plan = project(vec![(sum, "s")], exact);
+        rule().declines(filter(gt(col("s", 0), 1), plan));
+    }
+
+    #[test]
+    fn declines_where_dropped_rows_would_hide_a_failure() {
+        let quotient = binary(lit(100i64), Operator::Divide, col("b", 1));
+        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let plan = project(vec![(col("a", 0), "a"), (quotient, "q")], exact);
+        rule().declines(filter(gt(col("a", 0), 1), plan));
+    }
+
+    #[test]
+    fn declines_past_a_limit_and_a_scan_that_stops() {
+        let stops = table(&["a"], 1, 20).with_fetch(Some(5)).unwrap();
+        let exact = || FilteringScan::new(scan(&["a"], 1), true);
+        rule().declines(filter(gt(col("a", 0), 1), FilteringScan::new(stops, true)));
+        rule().declines(filter(gt(col("a", 0), 1), limit(0, Some(5), exact())));
+        rule().declines(filter(gt(col("a", 0), 1), limit(3, None, exact())));
+    }
 }

@@ -74,7 +74,7 @@ impl ExecutionPlan for OutputRequirementExec {
         if let Some(ordering) = &self.ordering {
             write!(f, "order_by={}, ", display_ordering(ordering))?;
         }
-        write!(f, "dist={:?}", self.distribution)
+        write!(f, "dist={}", self.distribution)
     }
 
     fn required_input_distribution(&self) -> Vec<Distribution> {

@@ -45,6 +45,7 @@ use distribution::{co_partition, deals_out, hash_requirements, shuffle};
 use enforcers::{coalesce, limit, merge, peel, peel_ordered, reuse, sort};
 use planish_expr::{Distribution, LexOrdering, Partitioning};
 use planish_plan::PlanRef;
+use planish_plan::operators::aggregate::AggregateExec;
 use planish_plan::operators::coalesce_partitions::CoalescePartitionsExec;
 use planish_plan::operators::hash_join::{HashJoinExec, PartitionMode};
 use planish_plan::operators::limit::{GlobalLimitExec, LocalLimitExec};
@@ -73,9 +74,9 @@ impl PhysicalOptimizerRule for EnsureRequirements {
         let pinned = is_pinned(&plan)?;
         let mut new = walk.visit(&plan, Demand { keep: !pinned, visible: true })?;
         if !pinned {
-            let promised = match &plan.properties().partitioning {
-                p if p.partition_count() == 1 => Distribution::SinglePartition,
-                Partitioning::Hash(keys, _) => Distribution::HashPartitioned(keys.clone()),
+            let promised = match plan.downcast_ref::<RepartitionExec>().map(|r| r.partitioning()) {
+                Some(Partitioning::Hash(keys, _)) => Distribution::HashPartitioned(keys.clone()),
+                _ if plan.partition_count() == 1 => Distribution::SinglePartition,
                 _ => Distribution::UnspecifiedDistribution,
             };
             new = reuse(&plan, walk.satisfy(new, &promised, None)?)?;
@@ -207,6 +208,9 @@ impl Walk<'_> {
             // Which rows come out depends on their order.
             return Demand { keep: true, visible: true };
         }
+        if plan.downcast_ref::<AggregateExec>().is_some_and(collects_rows) {
+            return Demand { keep: true, visible: true };
+        }
         if let Some(pin) = plan.downcast_ref::<OutputRequirementExec>() {
             return Demand { keep: pin.ordering().is_some(), visible: true };
         }
@@ -269,19 +273,26 @@ impl Walk<'_> {
     }
 }
 
+/// Whether an aggregation takes rows as they come: people expect it to show the order of a
+/// subquery, though SQL does not.
+fn collects_rows(aggregate: &AggregateExec) -> bool {
+    const COLLECTORS: [&str; 5] =
+        ["array_agg", "first_value", "last_value", "nth_value", "string_agg"];
+    aggregate
+        .aggregates()
+        .iter()
+        .any(|call| call.order_by.is_empty() && COLLECTORS.contains(&call.fun.name()))
+}
+
 /// A hash join whose mode no rule chose shares one build table.
 fn choose_mode(plan: &PlanRef) -> Result<PlanRef> {
     match plan.downcast_ref::<HashJoinExec>() {
-        Some(join) if join.mode() == PartitionMode::Auto => Ok(Arc::new(HashJoinExec::try_new(
-            Arc::clone(join.left()),
-            Arc::clone(join.right()),
-            join.on().to_vec(),
-            join.filter().cloned(),
-            join.join_type(),
-            PartitionMode::CollectLeft,
-            join.null_equality(),
-            join.null_aware(),
-        )?)),
+        Some(join) if join.mode() == PartitionMode::Auto => {
+            Ok(Arc::new(join.with_mode(PartitionMode::CollectLeft)?))
+        }
         _ => Ok(Arc::clone(plan)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -288,9 +288,7 @@ impl RowSource {
     fn can_skip(&self, calls: &[Arc<AggregateFunctionExpr>]) -> bool {
         match self {
             RowSource::Raw(raw) => {
-                raw.ids.is_empty()
-                    && !raw.inputs.any_guarded()
-                    && calls.iter().all(|c| c.groups_accumulator_supported())
+                raw.ids.is_empty() && calls.iter().all(|c| c.groups_accumulator_supported())
             }
             RowSource::States(_) => false,
         }

@@ -4,7 +4,8 @@
 //! partition. A task waits while *every* live output has enough queued: as soon as one output
 //! starves, all tasks go on, so reading one output alone never hangs; its siblings' rows pile up
 //! (charged to the memory pool) unless they were dropped, in which case their rows are too.
-//! The last output to be dropped aborts all tasks.
+//! The last output to be dropped aborts all tasks; where some outputs were never asked for,
+//! `TaskContext::cancel` does.
 
 use crate::context::{Task, TaskContext};
 use crate::execute::{BatchStream, execute_stream};
@@ -33,15 +34,20 @@ const RECOUNT: usize = 64;
 /// A queued batch and the memory it is charged with, given back when the batch is taken.
 type Message = Result<(Batch, MemoryReservation)>;
 
-/// The state that the partitions of a repartitioning share.
+/// The state that the partitions of a repartitioning share. The tasks share its queues only:
+/// when it goes, so do they.
 pub(super) struct Exchange {
-    outputs: Vec<Output>,
+    queues: Arc<Queues>,
+    receivers: Vec<Mutex<Option<UnboundedReceiver<Message>>>>,
     /// Senders until the work starts, then the supervisor until the last output is gone.
     work: Mutex<Work>,
     /// Outputs not dropped yet.
     remaining: AtomicUsize,
-    /// Streams that exist now.
-    attached: AtomicUsize,
+}
+
+/// How full the outputs are.
+struct Queues {
+    outputs: Vec<Output>,
     space: Notify,
 }
 
@@ -51,31 +57,29 @@ enum Work {
     Over,
 }
 
+#[derive(Default)]
 struct Output {
-    receiver: Mutex<Option<UnboundedReceiver<Message>>>,
     queued: AtomicUsize,
     dropped: AtomicBool,
 }
 
 impl Exchange {
     pub(super) fn new(outputs: usize) -> Self {
-        let (senders, outputs): (Vec<_>, Vec<_>) = (0..outputs)
+        let (senders, receivers): (Vec<_>, Vec<_>) = (0..outputs)
             .map(|_| {
                 let (sender, receiver) = unbounded_channel();
-                let output = Output {
-                    receiver: Mutex::new(Some(receiver)),
-                    queued: AtomicUsize::new(0),
-                    dropped: AtomicBool::new(false),
-                };
-                (sender, output)
+                (sender, Mutex::new(Some(receiver)))
             })
             .unzip();
-        Exchange {
-            remaining: AtomicUsize::new(outputs.len()),
-            outputs,
-            work: Mutex::new(Work::Ready(senders)),
-            attached: AtomicUsize::new(0),
+        let queues = Queues {
+            outputs: (0..outputs).map(|_| Output::default()).collect(),
             space: Notify::new(),
+        };
+        Exchange {
+            queues: Arc::new(queues),
+            receivers,
+            work: Mutex::new(Work::Ready(senders)),
+            remaining: AtomicUsize::new(outputs),
         }
     }
 
@@ -88,13 +92,12 @@ impl Exchange {
         node: usize,
         ctx: &Arc<TaskContext>,
     ) -> Result<BatchStream> {
-        let Some(output) = self.outputs.get(partition) else {
+        let Some(receiver) = self.receivers.get(partition) else {
             return internal_err!("RepartitionExec has no partition {partition}");
         };
-        let Some(mut receiver) = output.receiver.lock().take() else {
+        let Some(mut receiver) = receiver.lock().take() else {
             return internal_err!("partition {partition} of RepartitionExec is read twice");
         };
-        self.attached.fetch_add(1, Ordering::AcqRel);
         let attached = Attached { exchange: Arc::clone(&self), partition };
         let partitioning = partitioning.clone();
         let ctx = Arc::clone(ctx);
@@ -103,8 +106,8 @@ impl Exchange {
             exchange.start(input, partitioning, node, &ctx);
             while let Some(message) = receiver.recv().await {
                 let (batch, charged) = message?;
-                exchange.outputs[partition].queued.fetch_sub(1, Ordering::AcqRel);
-                exchange.space.notify_waiters();
+                exchange.queues.outputs[partition].queued.fetch_sub(1, Ordering::AcqRel);
+                exchange.queues.space.notify_waiters();
                 drop(charged);
                 yield batch;
             }
@@ -114,7 +117,7 @@ impl Exchange {
 
     /// Spawns the work, unless that was done before.
     fn start(
-        self: &Arc<Self>,
+        &self,
         input: PlanRef,
         partitioning: Partitioning,
         node: usize,
@@ -123,7 +126,8 @@ impl Exchange {
         let mut work = self.work.lock();
         match std::mem::replace(&mut *work, Work::Over) {
             Work::Ready(senders) => {
-                let dealer = Dealer { exchange: Arc::clone(self), partitioning, senders, node };
+                let queues = Arc::clone(&self.queues);
+                let dealer = Dealer { queues, partitioning, senders, node };
                 let task_ctx = Arc::clone(ctx);
                 *work = Work::Running(ctx.spawn(async move {
                     if let Err(error) = dealer.run_inputs(&input, &task_ctx).await {
@@ -138,7 +142,9 @@ impl Exchange {
             other => *work = other,
         }
     }
+}
 
+impl Queues {
     /// Waits while every output that still counts has enough rows queued.
     async fn wait_for_space(&self) {
         loop {
@@ -149,8 +155,7 @@ impl Exchange {
                 !output.dropped.load(Ordering::Acquire)
                     && output.queued.load(Ordering::Acquire) < ENOUGH
             });
-            // Without any reader nobody would wake this task up: better buffer and be done.
-            if starving || self.attached.load(Ordering::Acquire) == 0 {
+            if starving {
                 return;
             }
             freed.await;
@@ -167,9 +172,8 @@ struct Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         let exchange = &self.exchange;
-        exchange.outputs[self.partition].dropped.store(true, Ordering::Release);
-        exchange.attached.fetch_sub(1, Ordering::AcqRel);
-        exchange.space.notify_waiters();
+        exchange.queues.outputs[self.partition].dropped.store(true, Ordering::Release);
+        exchange.queues.space.notify_waiters();
         if exchange.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
             let work = std::mem::replace(&mut *exchange.work.lock(), Work::Over);
             drop(work);
@@ -179,7 +183,7 @@ impl Drop for Attached {
 
 /// Deals the rows of all inputs to the outputs.
 struct Dealer {
-    exchange: Arc<Exchange>,
+    queues: Arc<Queues>,
     partitioning: Partitioning,
     senders: Vec<UnboundedSender<Message>>,
     node: usize,
@@ -198,7 +202,7 @@ impl Dealer {
             let input = execute_stream(input, partition, ctx)?;
             let coalescer = || BatchCoalescer::new(Arc::clone(&schema), ctx.batch_size());
             let lane = Lane {
-                exchange: Arc::clone(&self.exchange),
+                queues: Arc::clone(&self.queues),
                 coalescers: self.senders.iter().map(|_| coalescer()).collect(),
                 senders: self.senders.clone(),
                 keys: keys.clone(),
@@ -219,7 +223,7 @@ impl Dealer {
 
 /// One input partition's way to all outputs.
 struct Lane {
-    exchange: Arc<Exchange>,
+    queues: Arc<Queues>,
     senders: Vec<UnboundedSender<Message>>,
     coalescers: Vec<BatchCoalescer>,
     keys: Option<Arc<[PhysicalExprRef]>>,
@@ -235,7 +239,7 @@ impl Lane {
             let batch = batch?;
             exchanged.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             self.deal(batch)?;
-            self.exchange.wait_for_space().await;
+            self.queues.wait_for_space().await;
         }
         for output in 0..self.senders.len() {
             if let Some(rest) = self.coalescers[output].finish()? {
@@ -260,7 +264,7 @@ impl Lane {
             rows[partition_of(hash, self.senders.len())].push(row as u32);
         }
         for (output, rows) in rows.into_iter().enumerate() {
-            if rows.is_empty() || self.exchange.outputs[output].dropped.load(Ordering::Acquire) {
+            if rows.is_empty() || self.queues.outputs[output].dropped.load(Ordering::Acquire) {
                 continue;
             }
             let piece = match rows.len() == batch.num_rows() {
@@ -275,13 +279,13 @@ impl Lane {
     }
 
     fn send(&mut self, output: usize, batch: Batch) -> Result<()> {
-        if batch.num_rows() == 0 || self.exchange.outputs[output].dropped.load(Ordering::Acquire) {
+        if batch.num_rows() == 0 || self.queues.outputs[output].dropped.load(Ordering::Acquire) {
             return Ok(());
         }
         let bytes = self.charge.take(batch.num_rows());
         let charged = self.reservation.new_empty();
         charged.try_grow(bytes).map_err(|_| exhausted("RepartitionExec", bytes))?;
-        self.exchange.outputs[output].queued.fetch_add(1, Ordering::AcqRel);
+        self.queues.outputs[output].queued.fetch_add(1, Ordering::AcqRel);
         // It fails when the output was dropped in the meantime: then nobody wants the rows.
         let _ = self.senders[output].send(Ok((batch, charged)));
         Ok(())

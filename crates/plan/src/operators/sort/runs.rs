@@ -22,7 +22,7 @@ const RUN_ROWS: usize = 128 * 1024;
 const TOP_K_MAX: usize = 64 * 1024;
 
 /// Bytes per batch of a spilled run: a merge holds one batch of each run.
-const SPILLED_BATCH_BYTES: usize = 128 * 1024;
+const SPILLED_BATCH_BYTES: usize = 64 * 1024;
 
 /// Batches between two chances for other tasks.
 const YIELD_EVERY: usize = 8;
@@ -67,20 +67,26 @@ pub(super) async fn collect<K: Keys>(
     settings: Arc<Settings>,
 ) -> Result<Sorted<K>> {
     let mut batches = 0;
+    let mut runs = RunBuilder::<K>::new(&settings);
     if settings.fetch <= TOP_K_MAX {
         let mut top = TopK::<K>::new(&settings);
-        while let Some(batch) = input.next().await {
-            top.push(&batch?)?;
+        let mut fits = true;
+        while fits && let Some(batch) = input.next().await {
+            fits = top.push(&batch?)?;
             batches += 1;
             if batches % YIELD_EVERY == 0 {
                 tokio::task::yield_now().await;
             }
         }
-        return top.finish();
+        if fits {
+            return Ok(top.finish());
+        }
+        // Even `fetch` rows are too many for the memory: sorted on disk, they are not.
+        runs.sorted = top.finish();
+        runs.spill()?;
     }
-    let mut runs = RunBuilder::<K>::new(&settings);
     while let Some(batch) = input.next().await {
-        runs.push(batch?)?;
+        runs.push(&batch?)?;
         batches += 1;
         if batches % YIELD_EVERY == 0 {
             tokio::task::yield_now().await;
@@ -115,12 +121,12 @@ impl<'a, K: Keys> RunBuilder<'a, K> {
         }
     }
 
-    fn push(&mut self, batch: Batch) -> Result<()> {
+    fn push(&mut self, batch: &Batch) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let keys = K::encode(&self.settings.encoder, &batch)?;
-        let mut batch = if self.tight { owned(&batch)? } else { batch.compact()? };
+        let keys = K::encode(&self.settings.encoder, batch)?;
+        let mut batch = if self.tight { owned(batch)? } else { batch.compact()? };
         let asked = self.settings.pressure.0.load(Atomic::Relaxed);
         if std::mem::replace(&mut self.pressure_seen, asked) != asked {
             self.spill()?;

@@ -3,11 +3,10 @@
 //! Once `k` rows were seen, a row whose key is not below that of the worst of them is dropped
 //! before anything of it is gathered. Candidates are cut back to `k` when there are twice as
 //! many, and the batches they lie in are rewritten when most of their rows are dead, so memory
-//! is proportional to `k`.
+//! is proportional to `k`. If even that does not fit, the sort goes on with runs on disk.
 
 use super::keys::Keys;
 use super::runs::{Entry, Settings, Sorted, order};
-use crate::spill::exhausted;
 use datafusion_common::Result;
 use datafusion_execution::memory_pool::MemoryReservation;
 use planish_batch::{Batch, RetainedBytes, RowRef, Selection, gather_rows};
@@ -41,19 +40,21 @@ impl<'a, K: Keys> TopK<'a, K> {
             threshold: None,
             kept_rows: 0,
             retained: RetainedBytes::default(),
-            reservation: settings.ctx.reservation("SortExec", false),
+            reservation: settings.ctx.reservation("SortExec", true),
         }
     }
 
-    pub(super) fn push(&mut self, batch: &Batch) -> Result<()> {
+    /// Takes in a batch. False: memory is short although only `k` rows are kept; the set still
+    /// holds all it needs, but is to be continued elsewhere.
+    pub(super) fn push(&mut self, batch: &Batch) -> Result<bool> {
         let keys = K::encode(&self.settings.encoder, batch)?;
         let chunk = self.batches.len() as u32;
         // Pushed for the comparisons; replaced by those of the chosen rows below.
         self.keys.push(keys);
         let rows = self.rows_below_threshold(batch.num_rows(), chunk);
-        let Some(all_keys) = self.keys.pop() else { return Ok(()) };
+        let Some(all_keys) = self.keys.pop() else { return Ok(true) };
         if rows.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let items: Vec<K::Item> = rows.iter().map(|&row| all_keys.item(row as usize)).collect();
         let (kept, keys) = if rows.len() == batch.num_rows() {
@@ -65,14 +66,14 @@ impl<'a, K: Keys> TopK<'a, K> {
         };
         let entries = items.into_iter().enumerate();
         self.candidates.extend(entries.map(|(r, item)| (item, RowRef::new(chunk, r as u32))));
-        self.keep(kept, keys)?;
+        let mut fits = self.keep(kept, keys)?;
         if self.candidates.len() >= 2 * self.k + SLACK.min(self.k * 4) {
             self.prune();
         }
         if self.kept_rows > 4 * self.k + SLACK {
-            self.rewrite()?;
+            fits = self.rewrite()?;
         }
-        Ok(())
+        Ok(fits)
     }
 
     /// The rows of the newest batch that may be among the first `k`.
@@ -89,19 +90,20 @@ impl<'a, K: Keys> TopK<'a, K> {
         .collect()
     }
 
-    fn keep(&mut self, batch: Batch, keys: K) -> Result<()> {
+    /// As [`Self::push`] for the rows chosen.
+    fn keep(&mut self, batch: Batch, keys: K) -> Result<bool> {
         let bytes =
             self.retained.add(&batch) + keys.size() + 2 * batch.num_rows() * size_of::<Entry<K>>();
         self.kept_rows += batch.num_rows();
         self.batches.push(batch);
         self.keys.push(keys);
         if self.reservation.try_grow(bytes).is_err() {
-            self.rewrite()?;
+            return self.rewrite();
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Cuts the candidates back to the best `k` and sets the threshold.
+    /// Cuts the candidates back to the best `k`, the worst of them last, and sets the threshold.
     fn prune(&mut self) {
         if self.candidates.len() < self.k {
             return;
@@ -113,41 +115,37 @@ impl<'a, K: Keys> TopK<'a, K> {
         self.candidates.truncate(self.k);
     }
 
-    /// Rewrites the kept batches as one that holds the candidates alone.
-    fn rewrite(&mut self) -> Result<()> {
+    /// Rewrites the kept batches as one that holds the candidates alone. False: it does not fit.
+    fn rewrite(&mut self) -> Result<bool> {
         self.prune();
         let refs: Vec<RowRef> = self.candidates.iter().map(|(_, row)| *row).collect();
         let kept = gather_rows(&self.settings.schema, &self.batches, &refs)?;
         let kept = Batch::from_record_batch(&kept.to_record_batch()?).compact()?;
         let keys = K::gather(&self.settings.encoder, &self.keys, &refs)?;
         for (row, candidate) in self.candidates.iter_mut().enumerate() {
-            if let Some(worst) = &mut self.threshold
-                && worst.1 == candidate.1
-            {
-                worst.1 = RowRef::new(0, row as u32);
-            }
             candidate.1 = RowRef::new(0, row as u32);
+        }
+        if self.threshold.is_some() {
+            self.threshold = self.candidates.last().copied();
         }
         self.retained.clear();
         let bytes = self.retained.add(&kept) + keys.size() + 2 * refs.len() * size_of::<Entry<K>>();
         self.kept_rows = kept.num_rows();
         self.batches = vec![kept];
         self.keys = vec![keys];
-        self.reservation
-            .try_resize(bytes)
-            .map_err(|_| exhausted("SortExec", bytes.saturating_sub(self.reservation.size())))
+        Ok(self.reservation.try_resize(bytes).is_ok())
     }
 
-    pub(super) fn finish(mut self) -> Result<Sorted<K>> {
+    pub(super) fn finish(mut self) -> Sorted<K> {
         self.prune();
         let keys = &self.keys;
         self.candidates.sort_unstable_by(|a, b| order(keys, a, b));
-        Ok(Sorted {
+        Sorted {
             batches: self.batches,
             keys: self.keys,
             runs: vec![self.candidates],
             spilled: vec![],
             reservation: self.reservation,
-        })
+        }
     }
 }

@@ -13,7 +13,9 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Result, exec_err, internal_err};
 use std::sync::Arc;
 
-const BLOCK: usize = 1 << 20;
+/// Blocks grow from the one size to the other.
+const FIRST_BLOCK: usize = 1 << 12;
+const LAST_BLOCK: usize = 1 << 20;
 const INLINE: usize = 12;
 
 /// Byte strings by code.
@@ -97,7 +99,8 @@ impl BytesInterner {
         }
         let full = self.blocks.last().is_none_or(|b| b.len() + bytes.len() > b.capacity());
         if full {
-            self.blocks.push(Vec::with_capacity(BLOCK.max(bytes.len())));
+            let size = LAST_BLOCK.min(FIRST_BLOCK << self.blocks.len().min(16));
+            self.blocks.push(Vec::with_capacity(size.max(bytes.len())));
         }
         let block = self.blocks.len() - 1;
         let offset = self.blocks[block].len();

@@ -109,23 +109,25 @@ async fn partitions_may_be_driven_in_any_way() {
 
 /// Its operand, or an error where that is NULL.
 #[derive(Debug, Clone)]
-struct Checked(PhysicalExprRef);
+struct Checked {
+    inner: PhysicalExprRef,
+}
 
-planish_expr::structural_eq!(Checked { 0 });
+planish_expr::structural_eq!(Checked { inner });
 
 impl fmt::Display for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "checked({})", self.0)
+        write!(f, "checked({})", self.inner)
     }
 }
 
 impl PhysicalExpr for Checked {
     fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.0.return_field(schema)
+        self.inner.return_field(schema)
     }
 
     fn evaluate(&self, batch: &Batch) -> Result<ColumnarValue> {
-        let values = self.0.evaluate_array(batch)?;
+        let values = self.inner.evaluate_array(batch)?;
         if values.null_count() > 0 {
             return exec_err!("a NULL was reached");
         }
@@ -133,14 +135,14 @@ impl PhysicalExpr for Checked {
     }
 
     fn children(&self) -> Vec<&PhysicalExprRef> {
-        vec![&self.0]
+        vec![&self.inner]
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<PhysicalExprRef>,
     ) -> Result<PhysicalExprRef> {
-        Ok(Arc::new(Checked(Arc::clone(&children[0]))))
+        Ok(Arc::new(Checked { inner: Arc::clone(&children[0]) }))
     }
 }
 
@@ -160,7 +162,7 @@ async fn a_filter_guards_its_arguments() {
         ],
     )
     .unwrap();
-    let checked = Arc::new(Checked(col(&schema, "v")));
+    let checked = Arc::new(Checked { inner: col(&schema, "v") });
     let call = |filter| {
         let call = AggregateFunctionExpr::try_new(
             udaf("sum"),
