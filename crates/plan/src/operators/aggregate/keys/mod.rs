@@ -7,6 +7,7 @@
 mod codec;
 mod floats;
 mod interner;
+mod known;
 mod packed;
 mod rows;
 mod slots;
