@@ -3,6 +3,7 @@
 //! Values of fixed width are their own bits; byte strings and wide values are interned to codes
 //! of 32 bits first. Dictionaries are interned once per entry that occurs, not once per row.
 
+use super::bits::{intern_all, intern_bytes, intern_views, native, pack, widened};
 use super::floats::{normal16, normal32, normal64};
 use super::interner::BytesInterner;
 use super::known::KnownCodes;
@@ -13,8 +14,8 @@ use arrow::array::{
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{
-    ArrowNativeType, BinaryType, BinaryViewType, ByteArrayType, ByteViewType, DataType,
-    IntervalUnit, LargeBinaryType, LargeUtf8Type, StringViewType, Utf8Type,
+    BinaryType, BinaryViewType, DataType, IntervalUnit, LargeBinaryType, LargeUtf8Type,
+    StringViewType, Utf8Type,
 };
 use datafusion_common::{Result, exec_err, internal_err};
 use planish_batch::{Column, Form, NO_ROW, Selection};
@@ -380,67 +381,4 @@ fn kind_of(data_type: &DataType) -> Option<Kind> {
             _ => return None,
         },
     })
-}
-
-/// The values of an array of fixed width, as unsigned words of that width.
-fn native<T: ArrowNativeType>(data: &ArrayData) -> &[T] {
-    &data.buffers()[0].typed_data::<T>()[data.offset()..data.offset() + data.len()]
-}
-
-fn widened<T: Copy + Into<u64>>(values: &[T]) -> impl Iterator<Item = u64> {
-    values.iter().map(|v| (*v).into())
-}
-
-/// Ors the bits of `values` into `keys`; those of NULLs count as zero.
-#[inline]
-fn pack<K: Key>(
-    keys: &mut [K],
-    at: u32,
-    nulls: Option<&NullBuffer>,
-    values: impl Iterator<Item = u64>,
-) {
-    match nulls {
-        None => keys.iter_mut().zip(values).for_each(|(key, bits)| key.or_bits(bits, at)),
-        Some(nulls) => {
-            for ((key, bits), valid) in keys.iter_mut().zip(values).zip(nulls) {
-                key.or_bits(if valid { bits } else { 0 }, at);
-            }
-        }
-    }
-}
-
-fn intern_all<'a, K: Key>(
-    strings: &mut BytesInterner,
-    keys: &mut [K],
-    at: u32,
-    nulls: Option<&NullBuffer>,
-    value: impl Fn(usize) -> &'a [u8],
-) -> Result<()> {
-    let nulls = nulls.filter(|n| n.null_count() > 0);
-    for (i, key) in keys.iter_mut().enumerate() {
-        if nulls.is_none_or(|n| n.is_valid(i)) {
-            key.or_bits(u64::from(strings.intern(value(i))?), at);
-        }
-    }
-    Ok(())
-}
-
-fn intern_bytes<T: ByteArrayType, K: Key>(
-    strings: &mut BytesInterner,
-    array: &ArrayRef,
-    at: u32,
-    keys: &mut [K],
-) -> Result<()> {
-    let values = array.as_bytes::<T>();
-    intern_all(strings, keys, at, values.nulls(), |i| values.value(i).as_ref())
-}
-
-fn intern_views<T: ByteViewType, K: Key>(
-    strings: &mut BytesInterner,
-    array: &ArrayRef,
-    at: u32,
-    keys: &mut [K],
-) -> Result<()> {
-    let values = array.as_byte_view::<T>();
-    intern_all(strings, keys, at, values.nulls(), |i| values.value(i).as_ref())
 }

@@ -4,6 +4,7 @@
 //! to eight words and compared as such; everything else goes through Arrow's row format. Equal
 //! keys share a group: NULL equals NULL, `-0.0` equals `0.0`, NaN equals NaN.
 
+mod bits;
 mod codec;
 mod floats;
 mod interner;
