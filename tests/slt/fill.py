@@ -5,7 +5,8 @@
 
 Rewrites the column types and the rows below `----` of each query. Left alone are statements
 that must fail, and records after a comment `# by hand`, whose expectation a reader of
-PostgreSQL's documentation wrote. Review the diff before you commit it.
+PostgreSQL's documentation wrote. `skipif planish` marks what Planish does not do yet, or does
+otherwise; the comment before it says why. Review the diff before you commit it.
 
 Values are written as the runner (crates/planish/tests/slt.rs) writes them: NULL, `(empty)` for an
 empty string, numbers that are no integers with at most six decimals and no trailing zeros.
@@ -54,7 +55,7 @@ def connect():
 def filled(record, con):
     """The record, its expectation replaced."""
     lines = record.split("\n")
-    head = next(i for i, line in enumerate(lines) if not line.startswith("#"))
+    head = next(i for i, line in enumerate(lines) if not line.startswith(("#", "skipif ")))
     words = lines[head].split()
     if words[0] == "statement":
         if words[1] == "ok":

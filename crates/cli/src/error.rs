@@ -61,9 +61,15 @@ impl From<io::Error> for Stop {
 /// The text of an error in one paragraph, without backtraces and without advice to report it to
 /// another project.
 fn describe(error: &DataFusionError) -> String {
-    let text = error.strip_backtrace();
+    let text = match error {
+        DataFusionError::SQL(error, _) => error.to_string(),
+        _ => error.strip_backtrace(),
+    };
     let text = text.split("This issue was likely caused by a bug in DataFusion's code.").next();
     let text = text.unwrap_or_default().trim().trim_end_matches('.');
+    // Kinds that tell the user nothing.
+    let plain = ["Error during planning: ", "Execution error: ", "Schema error: "];
+    let text = plain.iter().find_map(|kind| text.strip_prefix(kind)).unwrap_or(text);
     match error.find_root() {
         DataFusionError::Internal(_) => format!("{text}. This is a bug in Planish"),
         _ => text.to_owned(),
@@ -79,6 +85,12 @@ mod tests {
         let error = DataFusionError::Internal("a child is missing".to_owned());
         let text = Stop::from(error).to_string();
         assert_eq!(text, "Internal error: a child is missing. This is a bug in Planish");
+    }
+
+    #[test]
+    fn kinds_that_tell_nothing_are_left_out() {
+        let error = DataFusionError::Plan("table t not found".to_owned());
+        assert_eq!(Stop::from(error).to_string(), "table t not found");
     }
 
     #[test]

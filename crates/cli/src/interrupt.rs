@@ -1,9 +1,9 @@
 //! Ctrl-C: the first one ends the statement at hand, one more the process.
 
+use crate::error::{Result, Stop};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 /// The exit code of a process that Ctrl-C ended, as shells know it.
@@ -18,21 +18,20 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Starts to listen, on a thread of `runtime`.
-    pub(crate) fn listen(runtime: &Handle) -> Interrupts {
+    /// Starts to listen, on a thread of its own.
+    pub(crate) fn listen() -> Result<Interrupts> {
         let interrupts = Interrupts::default();
         let Interrupts { pending, pressed } = interrupts.clone();
-        runtime.spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                // Something does not let itself be cancelled, for instance a write to a pipe
-                // that is not read.
-                if pending.swap(true, Ordering::AcqRel) {
-                    std::process::exit(EXIT_CODE.into());
-                }
-                pressed.notify_one();
+        let handler = move || {
+            // Something does not let itself be cancelled, for instance a write to a pipe that is
+            // not read.
+            if pending.swap(true, Ordering::AcqRel) {
+                std::process::exit(EXIT_CODE.into());
             }
-        });
-        interrupts
+            pressed.notify_one();
+        };
+        ctrlc::set_handler(handler).map_err(|e| Stop::failed(format!("cannot start: {e}")))?;
+        Ok(interrupts)
     }
 
     /// Waits for `work`, or gives `None` when Ctrl-C comes first.

@@ -26,15 +26,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let args = Args::of_process();
     panics::silence();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let result = match runtime {
-        Ok(runtime) => {
-            let interrupts = Interrupts::listen(runtime.handle());
-            runtime.block_on(run::run(args, interrupts))
-        }
-        Err(e) => Err(Stop::failed(format!("cannot start: {e}"))),
-    };
+    let result = start(args);
     match result {
         Ok(()) | Err(Stop::ReaderGone) => ExitCode::SUCCESS,
         Err(stop) => {
@@ -46,4 +38,12 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// The waiting happens on this thread; queries have the session's own runtime.
+fn start(args: Args) -> error::Result<()> {
+    let interrupts = Interrupts::listen()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|e| Stop::failed(format!("cannot start: {e}")))?;
+    runtime.block_on(run::run(args, interrupts))
 }

@@ -25,9 +25,12 @@ mod frontend;
 mod functions;
 mod information_schema;
 mod memory;
+mod nullable_subqueries;
 mod optimizer_config;
 mod planning;
 mod query;
+mod refuse;
+mod rewrite;
 mod runtime;
 mod session;
 mod statements;
@@ -44,3 +47,8 @@ pub use session::{Session, SessionBuilder};
 pub use statements::Statement;
 pub use stream::{Batches, QueryStream};
 pub use tables::MemTable;
+
+/// The code of the front page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

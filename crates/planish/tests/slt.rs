@@ -33,6 +33,10 @@ impl DB for Database {
     type Error = DataFusionError;
     type ColumnType = DefaultColumnType;
 
+    fn engine_name(&self) -> &str {
+        "planish"
+    }
+
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, DataFusionError> {
         let query = self.session.sql(sql)?;
         if !query.returns_rows() {

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod plan;
 mod table;
 
 use crate::args::Format;
@@ -13,6 +14,7 @@ use std::io::Write;
 
 pub(crate) use csv::CsvWriter;
 pub(crate) use json::JsonWriter;
+pub(crate) use plan::PlanWriter;
 pub(crate) use table::TableWriter;
 
 /// Writes the result of one statement, batch by batch.
@@ -27,6 +29,7 @@ pub(crate) trait ResultWriter {
 /// A writer of `format` for rows of `schema`.
 pub(crate) fn writer(format: Format, schema: &SchemaRef) -> Box<dyn ResultWriter> {
     match format {
+        Format::Table if PlanWriter::fits(schema) => Box::new(PlanWriter),
         Format::Table => Box::new(TableWriter::plain(schema)),
         Format::Markdown => Box::new(TableWriter::markdown(schema)),
         Format::Csv => Box::new(CsvWriter::new(schema, b',')),

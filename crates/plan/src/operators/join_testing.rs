@@ -417,3 +417,49 @@ pub(crate) async fn drive_all_ways(plan: &PlanRef, expected: &[String]) {
     };
     tokio::time::timeout(Duration::from_secs(60), ways).await.expect("a join does not end");
 }
+
+/// Which child a filter on output column `index` is offered to: `left`, `right`, or none.
+pub(crate) fn offered(join: &PlanRef, index: usize) -> &'static str {
+    use crate::pushdown::{FilterPushdownPhase, OfferedFilter};
+    let filter: PhysicalExprRef = Arc::new(Column::new("c", index));
+    let options = ConfigOptions::default();
+    let description =
+        join.gather_filters_for_pushdown(FilterPushdownPhase::Pre, &[filter], 2, &options).unwrap();
+    let to = |child: usize| match &description.children[child].parent_filters[0] {
+        OfferedFilter::Supported(filter) => {
+            let column = filter.downcast_ref::<Column>().unwrap();
+            assert!(column.index() < join.children()[child].schema().fields().len());
+            true
+        }
+        OfferedFilter::Unsupported => false,
+    };
+    match (to(0), to(1)) {
+        (true, false) => "left",
+        (false, true) => "right",
+        (false, false) => "",
+        (true, true) => "both",
+    }
+}
+
+/// Checks that a projection of the columns `indices` above `join`, swapped with it, gives the
+/// same schema and rows; `drops`: whether it must be possible.
+pub(crate) async fn narrowed_gives_equal_rows(join: &PlanRef, indices: &[usize], drops: bool) {
+    use crate::operators::projection::ProjectionExec;
+    use planish_expr::projection::{ProjectionExpr, ProjectionExprs};
+    let schema = join.schema();
+    let exprs: ProjectionExprs = indices
+        .iter()
+        .enumerate()
+        .map(|(at, &i)| {
+            let column = Arc::new(Column::new(schema.field(i).name(), i));
+            ProjectionExpr::new(column, format!("out{at}"))
+        })
+        .collect();
+    let projection = ProjectionExec::try_new(exprs, Arc::clone(join)).unwrap();
+    let swapped = join.try_swapping_with_projection(&projection).unwrap();
+    assert_eq!(swapped.is_some(), drops, "{schema} {indices:?}");
+    let Some(swapped) = swapped else { return };
+    let plain: PlanRef = Arc::new(projection);
+    assert_eq!(swapped.schema(), plain.schema());
+    assert_eq!(run(&swapped, 7).await, run(&plain, 7).await, "{indices:?}");
+}

@@ -140,3 +140,27 @@ async fn an_order_over_files_is_claimed_only_when_the_files_follow_each_other() 
     assert_eq!(ordered(&[&a, &b], two).await.unwrap(), "[k@1 ASC, v@0 ASC]");
     assert_eq!(ordered(&[&b, &a], vec![key(0, true)]).await.unwrap(), "[k@1 DESC NULLS LAST]");
 }
+
+#[tokio::test]
+async fn short_decimals_stay_64_bits_wide_until_they_are_read() {
+    use arrow::array::Decimal128Array;
+    use planish_batch::Form;
+    let dir = tempdir().unwrap();
+    for (precision, narrow) in [(9, true), (15, true), (18, true), (19, false), (38, false)] {
+        let path = dir.path().join(format!("{precision}.parquet"));
+        let values = Decimal128Array::from(vec![Some(-12345), None, Some(7)])
+            .with_precision_and_scale(precision, 2)
+            .unwrap();
+        write(&path, vec![("d", Arc::new(values))]);
+        let options = options(1, 10);
+        let table = table(&path).await.unwrap();
+        assert_eq!(table.schema().field(0).data_type(), &DataType::Decimal128(precision, 2));
+        let plan = table.scan(None, &options).unwrap();
+        let batches = planish_plan::collect(&plan, &ctx(&options)).await.unwrap();
+        let encoded = matches!(batches[0].columns()[0].form(), Form::Encoded(_));
+        assert_eq!(encoded, narrow, "precision {precision}");
+        assert_eq!(rows(&batches), ["-123.45", "NULL", "0.07"]);
+        let max = plan.statistics(None).unwrap().column_statistics[0].max_value.to_string();
+        assert!(max.contains("7") && max.starts_with("Exact"), "{max}");
+    }
+}

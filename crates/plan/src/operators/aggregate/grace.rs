@@ -10,7 +10,10 @@ use datafusion_common::Result;
 use datafusion_common::hash_utils::{RandomState, create_hashes};
 use std::sync::Arc;
 
-const PARTS: usize = 16;
+const PART_BITS: u32 = 4;
+const PARTS: usize = 1 << PART_BITS;
+/// Spilled rows are parted by other hashes than those that spread rows over partitions.
+const SEED: u64 = 0x51_7cc1_b727_220a;
 /// After so many partings a part is as small as it gets: one group, or equal hashes.
 pub(super) const MAX_LEVEL: u32 = 6;
 
@@ -38,12 +41,16 @@ impl GraceSpill {
     /// Writes groups out.
     pub(super) fn write(&mut self, ctx: &TaskContext, columns: &[ArrayRef]) -> Result<()> {
         let rows = columns.first().map_or(0, |c| c.len());
-        let state = RandomState::with_seed(u64::from(self.level) + 1);
+        if rows == 0 {
+            return Ok(());
+        }
+        let state = RandomState::with_seed(SEED);
         let mut hashes = vec![0u64; rows];
         create_hashes(&columns[..self.keys], &state, &mut hashes)?;
         let mut rows_of: Vec<Vec<u32>> = vec![vec![]; PARTS];
         for (row, hash) in hashes.iter().enumerate() {
-            rows_of[(hash >> 32) as usize % PARTS].push(row as u32);
+            let part = (hash >> (self.level * PART_BITS)) as usize % PARTS;
+            rows_of[part].push(row as u32);
         }
         for (part, rows) in self.parts.iter_mut().zip(rows_of) {
             for rows in rows.chunks(ctx.batch_size().max(1)) {

@@ -2,7 +2,7 @@
 
 use super::inputs::{AggregateInputs, EvaluatedInputs};
 use super::keys::GroupKeys;
-use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{Result, internal_err};
@@ -19,7 +19,6 @@ pub(super) struct Groups {
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
     /// Scratch space: the group of each row of a batch.
     indices: Vec<usize>,
-    guarded: Vec<usize>,
 }
 
 impl Groups {
@@ -34,7 +33,6 @@ impl Groups {
             key_fields,
             calls,
             indices: vec![],
-            guarded: vec![],
         })
     }
 
@@ -51,17 +49,7 @@ impl Groups {
         let total = self.keys.len();
         for (i, accumulator) in self.accumulators.iter_mut().enumerate() {
             let call = inputs.of_call(i, evaluated);
-            match call.only {
-                None => {
-                    accumulator.update_batch(&call.values, &self.indices, call.filter, total)?;
-                }
-                Some(mask) => {
-                    self.guarded.clear();
-                    let kept = self.indices.iter().zip(mask.values()).filter(|(_, keep)| *keep);
-                    self.guarded.extend(kept.map(|(group, _)| *group));
-                    accumulator.update_batch(&call.values, &self.guarded, None, total)?;
-                }
-            }
+            accumulator.update_batch(&call.values, &self.indices, call.filter, total)?;
         }
         Ok(())
     }
@@ -71,13 +59,15 @@ impl Groups {
         self.indices.clear();
         self.keys.intern(keys, 1, &mut self.indices)?;
         let total = self.keys.len();
+        // A row that does not count: accumulators take it that a new group comes with a row.
+        let filter = BooleanArray::from(vec![false]);
         for (accumulator, call) in self.accumulators.iter_mut().zip(&self.calls) {
             let values = call
                 .accumulator_inputs()
                 .iter()
-                .map(|e| Ok(arrow::array::new_empty_array(&e.data_type(&call.input_schema)?)))
+                .map(|e| Ok(new_null_array(&e.data_type(&call.input_schema)?, 1)))
                 .collect::<Result<Vec<_>>>()?;
-            accumulator.update_batch(&values, &[], None, total)?;
+            accumulator.update_batch(&values, &self.indices, Some(&filter), total)?;
         }
         Ok(())
     }
@@ -111,9 +101,8 @@ impl Groups {
     ) -> Result<Vec<ArrayRef>> {
         let mut states = vec![];
         for (i, (accumulator, call)) in self.accumulators.iter().zip(&self.calls).enumerate() {
-            let values = inputs.of_call(i, evaluated);
-            let filter: Option<&BooleanArray> = values.filter;
-            let own = accumulator.convert_to_state(&values.values, filter)?;
+            let fed = inputs.of_call(i, evaluated);
+            let own = accumulator.convert_to_state(&fed.values, fed.filter)?;
             states.extend(declared(own, call.state_fields())?);
         }
         Ok(states)
@@ -128,11 +117,14 @@ impl Groups {
     pub(super) fn size(&self) -> usize {
         self.keys.size()
             + self.accumulators.iter().map(|a| a.size()).sum::<usize>()
-            + (self.indices.capacity() + self.guarded.capacity()) * size_of::<usize>()
+            + self.indices.capacity() * size_of::<usize>()
     }
 
-    /// Key and state columns of all groups; none is left.
+    /// Key and state columns of all groups, of which none is left; no columns without groups.
     pub(super) fn take_states(&mut self) -> Result<Vec<ArrayRef>> {
+        if self.keys.len() == 0 {
+            return Ok(vec![]);
+        }
         let mut columns = self.keys.emit()?;
         for (accumulator, call) in self.accumulators.iter_mut().zip(&self.calls) {
             columns.extend(declared(accumulator.state(EmitTo::All)?, call.state_fields())?);
@@ -141,8 +133,11 @@ impl Groups {
         Ok(columns)
     }
 
-    /// Key and result columns of all groups; none is left.
+    /// As [`Self::take_states`], with results.
     pub(super) fn take_results(&mut self) -> Result<Vec<ArrayRef>> {
+        if self.keys.len() == 0 {
+            return Ok(vec![]);
+        }
         let mut columns = self.keys.emit()?;
         for (accumulator, call) in self.accumulators.iter_mut().zip(&self.calls) {
             let result = accumulator.evaluate(EmitTo::All)?;

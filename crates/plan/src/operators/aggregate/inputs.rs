@@ -3,7 +3,8 @@
 //! An argument that can fail, under a FILTER, is evaluated only on the rows that pass the filter
 //! (`sum(100 / x) FILTER (WHERE x <> 0)`).
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_null_array};
+use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::ColumnarValue;
@@ -18,6 +19,8 @@ pub(super) struct AggregateInputs {
     values: Vec<Value>,
     filters: Vec<PhysicalExprRef>,
     calls: Vec<CallInputs>,
+    /// Whether calls with a FILTER get the rows that pass it and no others.
+    filter_early: bool,
 }
 
 struct Value {
@@ -31,7 +34,6 @@ struct Value {
 struct CallInputs {
     values: Vec<usize>,
     filter: Option<usize>,
-    guarded: bool,
 }
 
 /// The values of one batch.
@@ -44,10 +46,8 @@ pub(super) struct EvaluatedInputs {
 pub(super) struct CallValues<'a> {
     /// Arguments, and sort keys where the function wants them.
     pub(super) values: Vec<ArrayRef>,
-    /// The rows that count, where `values` has all rows of the batch.
+    /// The rows that count, if not all.
     pub(super) filter: Option<&'a BooleanArray>,
-    /// The rows of the batch that `values` has, where it has not all.
-    pub(super) only: Option<&'a BooleanArray>,
 }
 
 impl AggregateInputs {
@@ -58,15 +58,15 @@ impl AggregateInputs {
         schema: &SchemaRef,
         filter_early: bool,
     ) -> Self {
-        let mut inputs = AggregateInputs { values: vec![], filters: vec![], calls: vec![] };
+        let mut inputs =
+            AggregateInputs { values: vec![], filters: vec![], calls: vec![], filter_early };
         for call in calls {
             let exprs = call.accumulator_inputs();
             let filter = call.filter.as_ref().map(|f| find_or_push(&mut inputs.filters, f));
-            let guarded =
-                filter.is_some() && (filter_early || exprs.iter().any(|e| can_fail(e, schema)));
+            let guarded = filter_early || exprs.iter().any(|e| can_fail(e, schema));
             let under = filter.filter(|_| guarded);
             let values = exprs.iter().map(|e| inputs.value(e, under)).collect();
-            inputs.calls.push(CallInputs { values, filter, guarded });
+            inputs.calls.push(CallInputs { values, filter });
         }
         inputs
     }
@@ -82,11 +82,6 @@ impl AggregateInputs {
         })
     }
 
-    /// Whether some call is not fed with all rows.
-    pub(super) fn any_guarded(&self) -> bool {
-        self.calls.iter().any(|call| call.guarded)
-    }
-
     /// Evaluates everything over `batch`.
     ///
     /// # Errors
@@ -97,11 +92,17 @@ impl AggregateInputs {
         let mut passed: Vec<Option<Batch>> = vec![None; masks.len()];
         let mut values = Vec::with_capacity(self.values.len());
         for value in &mut self.values {
-            let rows = match value.under {
-                None => batch,
-                Some(f) => passed[f].get_or_insert_with(|| batch.filter(&masks[f])),
+            let Some(f) = value.under else {
+                values.push(value.evaluate(batch)?);
+                continue;
             };
-            values.push(value.evaluate(rows)?);
+            let rows = passed[f].get_or_insert_with(|| batch.filter(&masks[f]));
+            let of_passed = value.evaluate(rows)?;
+            values.push(if self.filter_early {
+                of_passed
+            } else {
+                scatter(&of_passed, &masks[f])?
+            });
         }
         Ok(EvaluatedInputs { values, masks })
     }
@@ -112,8 +113,7 @@ impl AggregateInputs {
         let mask = call.filter.map(|f| &evaluated.masks[f]);
         CallValues {
             values: call.values.iter().map(|&v| Arc::clone(&evaluated.values[v])).collect(),
-            filter: mask.filter(|_| !call.guarded),
-            only: mask.filter(|_| call.guarded),
+            filter: mask.filter(|_| !self.filter_early),
         }
     }
 }
@@ -140,6 +140,26 @@ fn find_or_push(exprs: &mut Vec<PhysicalExprRef>, expr: &PhysicalExprRef) -> usi
         exprs.push(Arc::clone(expr));
         exprs.len() - 1
     })
+}
+
+/// The values of the rows in `mask` at their places, NULL elsewhere.
+fn scatter(values: &ArrayRef, mask: &BooleanArray) -> Result<ArrayRef> {
+    if values.len() == mask.len() {
+        return Ok(Arc::clone(values));
+    }
+    if values.is_empty() {
+        return Ok(new_null_array(values.data_type(), mask.len()));
+    }
+    let mut next = 0;
+    let places: UInt32Array = mask
+        .values()
+        .iter()
+        .map(|kept| {
+            next += u32::from(kept);
+            kept.then(|| next - 1)
+        })
+        .collect();
+    Ok(take(values.as_ref(), &places, None)?)
 }
 
 /// Where `filter` is true.

@@ -13,7 +13,9 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Result, exec_err, internal_err};
 use std::sync::Arc;
 
-const BLOCK: usize = 1 << 20;
+/// Blocks grow from the one size to the other.
+const FIRST_BLOCK: usize = 1 << 12;
+const LAST_BLOCK: usize = 1 << 20;
 const INLINE: usize = 12;
 
 /// Byte strings by code.
@@ -83,8 +85,8 @@ impl BytesInterner {
     }
 
     fn push(&mut self, vacant: usize, hash: u32, view: u128) -> Result<u32> {
-        if self.views.len() >= u32::MAX as usize - 1 {
-            return exec_err!("more than {} distinct strings in one group column", u32::MAX - 1);
+        if self.views.len() >= u32::MAX as usize - 2 {
+            return exec_err!("more than {} distinct strings in one group column", u32::MAX - 2);
         }
         self.slots.fill(vacant, hash, self.views.len());
         self.views.push(view);
@@ -97,7 +99,8 @@ impl BytesInterner {
         }
         let full = self.blocks.last().is_none_or(|b| b.len() + bytes.len() > b.capacity());
         if full {
-            self.blocks.push(Vec::with_capacity(BLOCK.max(bytes.len())));
+            let size = LAST_BLOCK.min(FIRST_BLOCK << self.blocks.len().min(16));
+            self.blocks.push(Vec::with_capacity(size.max(bytes.len())));
         }
         let block = self.blocks.len() - 1;
         let offset = self.blocks[block].len();
@@ -131,7 +134,7 @@ impl BytesInterner {
             DataType::Dictionary(key, value) => {
                 let all: Vec<u32> = (1..=strings.views.len() as u32).collect();
                 let values = strings.array(&all, None, value)?;
-                dictionary(codes, nulls, values, key, data_type)
+                dictionary(codes, nulls, &values, key, data_type)
             }
             _ => strings.array(codes, nulls, data_type),
         }
@@ -229,7 +232,7 @@ impl BytesInterner {
 fn dictionary(
     codes: &[u32],
     nulls: Option<NullBuffer>,
-    values: ArrayRef,
+    values: &ArrayRef,
     key: &DataType,
     data_type: &DataType,
 ) -> Result<ArrayRef> {
