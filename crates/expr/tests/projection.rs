@@ -6,12 +6,12 @@ use datafusion_common::stats::Precision;
 use datafusion_common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion_expr::Operator;
 use planish_batch::{Batch, Form};
+use planish_expr::PhysicalExprRef;
 use planish_expr::expressions::{BinaryExpr, Column, Literal, lit};
 use planish_expr::projection::{
     ProjectionExpr, ProjectionExprs, merge_repeats_work, project_expr, reassign_expr_columns,
     unproject_expr, update_expr,
 };
-use planish_expr::PhysicalExprRef;
 use std::sync::Arc;
 
 type Expr = PhysicalExprRef;

@@ -9,7 +9,8 @@
 //! `-0.0` is `0.0` and all NaNs are one. Under `NullEqualsNull`, NULL is a key like any other;
 //! otherwise rows with a NULL in any key column are listed as NULL and never match.
 
-use crate::operators::hash_join::pack::{Code, append_lanes, canonical_floats, packed_bits};
+use crate::floats::normalize_floats;
+use crate::operators::hash_join::pack::{Code, append_lanes, packed_bits};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray,
     StringArray, StringViewArray,
@@ -213,7 +214,7 @@ impl KeyEncoder {
         let wanted = if self.form == KeyForm::Rows { &column.data_type } else { actual };
         let array =
             if array.data_type() == wanted { array } else { cast(&array, &wanted.clone())? };
-        Ok(canonical_floats(array))
+        normalize_floats(&array)
     }
 
     fn pack<C: Code>(&self, arrays: &[ArrayRef], rows: usize) -> Result<Vec<C>> {

@@ -8,7 +8,6 @@ use arrow::datatypes::{
     Int32Type, Int64Type, IntervalUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion_common::{Result, internal_err};
-use std::sync::Arc;
 
 /// An integer that stands for a key.
 pub(crate) trait Code: Copy + Eq + Default + Send + Sync + 'static {
@@ -90,33 +89,6 @@ pub(crate) fn packed_bits(data_type: &DataType) -> Option<u32> {
         DataType::Decimal128(..) => 128,
         _ => return None,
     })
-}
-
-/// `-0.0` becomes `0.0`, every NaN the same one.
-pub(crate) fn canonical_floats(array: ArrayRef) -> ArrayRef {
-    macro_rules! canonical {
-        ($type:ty) => {{
-            type Native = <$type as ArrowPrimitiveType>::Native;
-            let zero = Native::default();
-            let nan = zero / zero;
-            let values = array.as_primitive::<$type>();
-            Arc::new(values.unary::<_, $type>(|v| {
-                if v == zero {
-                    zero
-                } else if v.is_nan() {
-                    nan
-                } else {
-                    v
-                }
-            }))
-        }};
-    }
-    match array.data_type() {
-        DataType::Float16 => canonical!(Float16Type),
-        DataType::Float32 => canonical!(Float32Type),
-        DataType::Float64 => canonical!(Float64Type),
-        _ => array,
-    }
 }
 
 /// Appends the values of `array`, `bits` wide, to the codes; NULL appends zeros.
