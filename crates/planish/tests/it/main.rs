@@ -3,6 +3,7 @@
 mod common;
 mod errors;
 mod files;
+mod laziness;
 mod running;
 mod sql;
 mod statements;
