@@ -244,20 +244,7 @@ impl Batch {
 
     /// Bytes this batch keeps alive: each base array once (by its buffers), plus index lists.
     pub fn retained_bytes(&self) -> usize {
-        let mut seen: HashSet<usize> = HashSet::new();
-        let mut total = 0;
-        for column in self.columns.iter() {
-            column.visit_bases(|array| {
-                let data = array.to_data();
-                add_buffers(&data, &mut seen, &mut total);
-            });
-            if let Some(selection) = column.selection()
-                && seen.insert(Arc::as_ptr(selection) as usize)
-            {
-                total += selection.size();
-            }
-        }
-        total
+        RetainedBytes::default().add(self)
     }
 
     /// The same rows over bases of their own: what a pipeline breaker keeps, so that a few
@@ -274,7 +261,12 @@ impl Batch {
                 let mut base_rows = 0;
                 column.visit_bases(|array| base_rows += array.len());
                 let sparse = column.selection().is_some() && column.len() * 2 < base_rows;
-                let column = if sparse { Column::flat(column.values()?) } else { column.clone() };
+                // A selected column that was read counts as flat, yet still holds its bases.
+                let column = match column.form() {
+                    Form::Flat(values) => Column::flat(Arc::clone(values)),
+                    _ if sparse => Column::flat(column.values()?),
+                    _ => column.clone(),
+                };
                 Ok(collect_views(column))
             })
             .collect::<Result<Vec<_>>>()?;
@@ -283,6 +275,35 @@ impl Batch {
             columns: columns.into(),
             num_rows: self.num_rows,
         })
+    }
+}
+
+/// Bytes kept alive by several batches together: what they share counts once.
+#[derive(Debug, Default)]
+pub struct RetainedBytes {
+    /// Addresses of buffers and selections that were counted.
+    seen: HashSet<usize>,
+}
+
+impl RetainedBytes {
+    /// Bytes that `batch` keeps alive beyond those of the batches added before, which must
+    /// still be alive.
+    pub fn add(&mut self, batch: &Batch) -> usize {
+        let mut total = 0;
+        for column in batch.columns.iter() {
+            column.visit_bases(|array| add_buffers(&array.to_data(), &mut self.seen, &mut total));
+            if let Some(selection) = column.selection()
+                && self.seen.insert(Arc::as_ptr(selection) as usize)
+            {
+                total += selection.size();
+            }
+        }
+        total
+    }
+
+    /// Forgets all batches.
+    pub fn clear(&mut self) {
+        self.seen.clear();
     }
 }
 

@@ -13,7 +13,7 @@ pub mod counters;
 mod gather;
 mod selection;
 
-pub use batch::Batch;
+pub use batch::{Batch, RetainedBytes};
 pub use coalesce::{BatchCoalescer, gather_rows};
 pub use column::{Column, Form};
 pub use selection::{NO_ROW, RowRef, Selection};

@@ -62,6 +62,19 @@ fn same_expressions(
     !a.is_empty() && a.iter().all(|e| b.contains(e)) && b.iter().all(|e| a.contains(e))
 }
 
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distribution::UnspecifiedDistribution => f.write_str("UnspecifiedDistribution"),
+            Distribution::SinglePartition => f.write_str("SinglePartition"),
+            Distribution::HashPartitioned(exprs) => {
+                let exprs: Vec<String> = exprs.iter().map(ToString::to_string).collect();
+                write!(f, "HashPartitioned([{}])", exprs.join(", "))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Partitioning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

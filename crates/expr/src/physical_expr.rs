@@ -161,7 +161,7 @@ impl Eq for dyn PhysicalExpr {}
 /// moves out of its right operand (rust-lang/rust#31740), `eq` does not.
 #[macro_export]
 macro_rules! structural_eq {
-    ($type:ident { $($field:ident),+ $(,)? }) => {
+    ($type:ident { $($field:tt),+ $(,)? }) => {
         impl PartialEq for $type {
             fn eq(&self, other: &Self) -> bool {
                 $(self.$field.eq(&other.$field))&&+

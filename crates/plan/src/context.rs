@@ -36,8 +36,15 @@ pub struct TaskContext {
     memory: Arc<dyn MemoryPool>,
     disk: Arc<DiskManager>,
     runtime: Handle,
-    states: Mutex<HashMap<(usize, TypeId), Arc<dyn Any + Send + Sync>>>,
+    states: Mutex<States>,
     metrics: Arc<MetricsRegistry>,
+}
+
+/// What the partitions of an execution share.
+#[derive(Debug, Default)]
+struct States {
+    by_node: HashMap<(usize, TypeId), Arc<dyn Any + Send + Sync>>,
+    cancelled: bool,
 }
 
 impl TaskContext {
@@ -108,11 +115,28 @@ impl TaskContext {
     /// The state of type `T` that the partitions of a node share, made by the first to ask.
     pub fn state<T: Any + Send + Sync>(&self, node: usize, init: impl FnOnce() -> T) -> Arc<T> {
         let mut states = self.states.lock();
-        let entry = states.entry((node, TypeId::of::<T>())).or_insert_with(|| Arc::new(init()));
+        if states.cancelled {
+            return Arc::new(init());
+        }
+        let entry =
+            states.by_node.entry((node, TypeId::of::<T>())).or_insert_with(|| Arc::new(init()));
         let Ok(state) = Arc::clone(entry).downcast::<T>() else {
             unreachable!("states are keyed by their type")
         };
         state
+    }
+
+    /// Ends the execution: shared states are let go, which aborts the tasks in them, and new
+    /// ones are kept by none but those who ask for them. Tasks in a state hold this context, so
+    /// without this call they would keep each other alive when nobody reads any more.
+    pub fn cancel(&self) {
+        let states = {
+            let mut states = self.states.lock();
+            states.cancelled = true;
+            std::mem::take(&mut states.by_node)
+        };
+        // Outside of the lock: what is dropped here may ask for states.
+        drop(states);
     }
 
     /// Runs `future` on the query's runtime; dropping the task aborts it.

@@ -12,11 +12,13 @@ mod context;
 pub mod display;
 mod execute;
 mod execution_plan;
+pub mod hashing;
 mod metrics;
 pub mod operators;
 mod properties;
 pub mod pushdown;
 mod shared;
+pub mod spill;
 
 pub use context::{Task, TaskContext, node_id};
 pub use execute::{BatchStream, collect, collect_partitioned, execute_stream, unshare_nodes};

@@ -4,8 +4,23 @@
 //! Architecture invariant: no file format and no rule is known here; tables are reached through
 //! [`Table`].
 
-mod expr;
+mod aggregate;
+mod distinct;
+mod empty_relation;
+pub mod expr;
+mod filter;
+mod join;
+mod limit;
+mod planner;
+mod projection;
+mod repartition;
+mod scan;
+mod sort;
+mod subquery;
+mod subquery_alias;
 mod table;
+mod union;
+mod values;
 
-pub use expr::{ExprContext, SubqueryPlanner, create_physical_expr, create_sort_expr};
+pub use planner::PhysicalPlanner;
 pub use table::{Table, TableSourceAdapter};

@@ -1,32 +1,79 @@
-//! STUB of `CrossJoinExec`: signatures only.
-#![allow(clippy::all, missing_docs, dead_code, unused)]
-use crate::context::TaskContext;
-use crate::execute::BatchStream;
+//! `CrossJoinExec`: every pair of rows.
+//!
+//! The left input is collected from all of its partitions at once and shared; every partition of
+//! the right input is paired with it, probe row by probe row, in blocks of at most a batch.
+//! Output batches are selections over both sides; a left side of one row becomes constants.
+//! Probe rows keep their order.
+//!
+//! Memory: the left side is reserved, and not spilled.
+
+use crate::context::{TaskContext, node_id};
+use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
-use crate::operators::join_filter::JoinFilter;
+use crate::operators::join_output::JoinOutput;
+use crate::operators::join_probe::{deferred, empty, probe_stream};
+use crate::operators::join_product::{ProductProbe, collect_build};
+use crate::operators::join_pushdown::{Narrowed, offer_filters, restore_columns};
+use crate::operators::join_schema::{join_properties, join_schema, join_statistics};
+use crate::operators::join_state::{BuildRows, Collector};
+use crate::operators::projection::ProjectionExec;
 use crate::properties::PlanProperties;
-use crate::pushdown::Pushdown;
+use crate::pushdown::{
+    ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
+    Pushdown,
+};
+use crate::shared::{SharedGuard, SharedTask};
 use arrow::datatypes::SchemaRef;
-use datafusion_common::{JoinType, NullEquality, Result, not_impl_err};
-use planish_expr::{LexOrdering, Partitioning, PhysicalExprRef};
+use async_stream::try_stream;
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{JoinType, Result, ScalarValue, Statistics, internal_err};
+use futures::StreamExt;
+use planish_batch::{Batch, Column};
+use planish_expr::equivalence::EquivalenceProperties;
+use planish_expr::{Partitioning, PhysicalExprRef};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+/// Every row of the left input beside every row of the right one.
 #[derive(Debug)]
 pub struct CrossJoinExec {
     pub(crate) left: PlanRef,
     pub(crate) right: PlanRef,
     properties: PlanProperties,
 }
+
 impl CrossJoinExec {
+    /// Every row of `left` (collected) beside every row of `right` (streamed).
     pub fn new(left: PlanRef, right: PlanRef) -> Self {
-        unimplemented!()
+        let inner = JoinType::Inner;
+        // Facts that cannot be moved are not claimed; column references always can be.
+        let properties = join_properties(&left, &right, &[], inner, false).unwrap_or_else(|_| {
+            let schema = join_schema(&left.schema(), &right.schema(), inner);
+            let partitions = Partitioning::UnknownPartitioning(right.partition_count());
+            PlanProperties::new(EquivalenceProperties::new(schema), partitions)
+        });
+        CrossJoinExec { left, right, properties }
     }
+
+    /// The collected side.
     pub fn left(&self) -> &PlanRef {
         &self.left
     }
+
+    /// The streamed side.
     pub fn right(&self) -> &PlanRef {
         &self.right
+    }
+
+    /// The same rows and columns with the inputs in each other's place.
+    ///
+    /// # Errors
+    /// When the restoring projection cannot be made.
+    pub fn swap_inputs(&self) -> Result<PlanRef> {
+        let swapped = CrossJoinExec::new(Arc::clone(&self.right), Arc::clone(&self.left));
+        let left_len = self.left.schema().fields().len();
+        restore_columns(Arc::new(swapped), &self.schema(), left_len, JoinType::Inner)
     }
 }
 
@@ -34,20 +81,125 @@ impl ExecutionPlan for CrossJoinExec {
     fn name(&self) -> &'static str {
         "CrossJoinExec"
     }
+
     fn properties(&self) -> &PlanProperties {
         &self.properties
     }
+
     fn children(&self) -> Vec<&PlanRef> {
         vec![&self.left, &self.right]
     }
-    fn with_new_children(self: Arc<Self>, _children: Vec<PlanRef>) -> Result<PlanRef> {
-        not_impl_err!("CrossJoinExec")
+
+    fn with_new_children(self: Arc<Self>, children: Vec<PlanRef>) -> Result<PlanRef> {
+        let [left, right] = children.as_slice() else {
+            return internal_err!("a join of {} inputs", children.len());
+        };
+        Ok(Arc::new(CrossJoinExec::new(Arc::clone(left), Arc::clone(right))))
     }
-    fn fmt_details(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+
+    fn fmt_details(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
-    fn execute(&self, _partition: usize, _ctx: &Arc<TaskContext>) -> Result<BatchStream> {
-        not_impl_err!("CrossJoinExec")
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false, true]
+    }
+
+    fn execute(&self, partition: usize, ctx: &Arc<TaskContext>) -> Result<BatchStream> {
+        let right = execute_stream(&self.right, partition, ctx)?;
+        let (schema, right_schema) = (self.schema(), self.right.schema());
+        let node = node_id(self);
+        let probes = self.right.partition_count();
+        let state = ctx.state(node, || SharedBuild(Arc::new(SharedTask::new(probes))));
+        let guard = state.0.guard();
+        let collector = Collector::new(&self.left, node, self.name(), ctx);
+        let ctx = Arc::clone(ctx);
+        let setup = async move {
+            let inner = JoinType::Inner;
+            let build = state.0.get(|| {
+                let work = collect_build(collector, inner, probes, vec![], Arc::clone(&ctx));
+                Ok(ctx.spawn_for(node, work))
+            });
+            let build = build.await?;
+            match build.len() {
+                0 => Ok(empty()),
+                1 => beside_one_row(&build.rows, right, schema, guard),
+                _ => {
+                    let rows = Arc::clone(&build);
+                    let out = JoinOutput::new(inner, schema, right_schema, rows, ctx.batch_size());
+                    Ok(probe_stream(right, ProductProbe::new(build, None), out, guard))
+                }
+            }
+        };
+        Ok(deferred(setup))
+    }
+
+    fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
+        Ok(join_statistics(
+            &self.left.statistics(None)?,
+            &self.right.statistics(partition)?,
+            &[],
+            JoinType::Inner,
+            false,
+            &self.schema(),
+        ))
     }
 }
-impl Pushdown for CrossJoinExec {}
+
+/// The right input's batches beside the values of `row` as constants.
+fn beside_one_row(
+    row: &Batch,
+    mut right: BatchStream,
+    schema: SchemaRef,
+    guard: SharedGuard<BuildRows>,
+) -> Result<BatchStream> {
+    let values = (0..row.num_columns())
+        .map(|i| ScalarValue::try_from_array(&row.column(i)?, 0))
+        .collect::<Result<Vec<_>>>()?;
+    let left_schema = Arc::clone(row.schema());
+    Ok(Box::pin(try_stream! {
+        let _guard = guard;
+        while let Some(batch) = right.next().await {
+            let batch = batch?;
+            let rows = batch.num_rows();
+            let columns = values.iter().map(|v| Column::constant(v.clone(), rows)).collect();
+            let left = Batch::try_new(Arc::clone(&left_schema), columns, rows)?;
+            yield left.zip(&batch, Arc::clone(&schema))?;
+        }
+    }))
+}
+
+/// The build that all partitions of one execution share.
+struct SharedBuild(Arc<SharedTask<BuildRows>>);
+
+impl Pushdown for CrossJoinExec {
+    /// A projection of columns narrows both inputs; what is left of it stays above.
+    fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<PlanRef>> {
+        let none = BTreeSet::new();
+        let (left, right) = (&self.left, &self.right);
+        let narrowed =
+            Narrowed::try_new(projection, left, right, JoinType::Inner, none.clone(), none)?;
+        let Some(narrowed) = narrowed else { return Ok(None) };
+        let join = CrossJoinExec::new(Arc::clone(&narrowed.left), Arc::clone(&narrowed.right));
+        narrowed.finish(Arc::new(join)).map(Some)
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _phase: FilterPushdownPhase,
+        parent_filters: &[PhysicalExprRef],
+        _children: usize,
+        _options: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        offer_filters(parent_filters, &self.left, &self.right, JoinType::Inner, &[])
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _options: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation> {
+        Ok(FilterPushdownPropagation::if_any(&result))
+    }
+}

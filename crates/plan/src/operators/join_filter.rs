@@ -1,9 +1,15 @@
 //! The residual condition of a join, and which columns of which side it reads.
 
-use arrow::datatypes::{Schema, SchemaRef};
-use datafusion_common::JoinSide;
+use crate::context::TaskContext;
+use arrow::array::{Array, AsArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion_common::{JoinSide, Result, ScalarValue, plan_err};
+use datafusion_expr::ColumnarValue;
+use planish_batch::{Batch, Selection};
 use planish_expr::PhysicalExprRef;
 use std::fmt;
+use std::sync::Arc;
 
 /// A column of one side of a join.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +76,146 @@ impl JoinFilter {
             })
             .collect();
         Schema::new(fields)
+    }
+}
+
+impl JoinFilter {
+    /// Checks that the condition is boolean and reads columns that are there.
+    ///
+    /// # Errors
+    /// A plan error that names the condition.
+    pub(crate) fn check(&self, left: &Schema, right: &Schema) -> Result<()> {
+        for (column, field) in self.column_indices.iter().zip(self.schema.fields()) {
+            let side = match column.side {
+                JoinSide::Left => left,
+                JoinSide::Right => right,
+                JoinSide::None => return plan_err!("{self} reads a column of neither side"),
+            };
+            match side.fields().get(column.index) {
+                Some(own) if own.data_type() == field.data_type() => {}
+                _ => return plan_err!("{self} reads {}, which is not an input", field.name()),
+            }
+        }
+        match self.expression.data_type(&self.schema)? {
+            DataType::Boolean | DataType::Null => Ok(()),
+            other => plan_err!("a join condition must be boolean, {self} is {other}"),
+        }
+    }
+
+    /// The columns of `side` that the condition may read.
+    pub(crate) fn columns_of(&self, side: JoinSide) -> impl Iterator<Item = usize> {
+        self.column_indices.iter().filter(move |c| c.side == side).map(|c| c.index)
+    }
+
+    /// The same condition over inputs whose columns have moved: `left(i)` and `right(i)` say
+    /// where column `i` of each side is now.
+    pub(crate) fn with_moved_columns(
+        &self,
+        left: impl Fn(usize) -> Option<usize>,
+        right: impl Fn(usize) -> Option<usize>,
+    ) -> Option<JoinFilter> {
+        let moved = self.column_indices.iter().map(|c| {
+            let index = if c.side == JoinSide::Left { left(c.index) } else { right(c.index) };
+            Some(ColumnIndex { index: index?, side: c.side })
+        });
+        Some(JoinFilter { column_indices: moved.collect::<Option<_>>()?, ..self.clone() })
+    }
+}
+
+/// A [`JoinFilter`] over the build side of one execution.
+pub(crate) struct Residual {
+    expression: PhysicalExprRef,
+    column_indices: Vec<ColumnIndex>,
+    schema: SchemaRef,
+    /// The build side's columns that the condition reads, in the order of its schema.
+    build: Batch,
+    /// The probe side's, and the schema they form.
+    probe_columns: Vec<usize>,
+    probe_schema: SchemaRef,
+}
+
+impl Residual {
+    /// `filter` bound to this execution, over the build rows `build`.
+    pub(crate) async fn bind(
+        filter: &JoinFilter,
+        build: &Batch,
+        ctx: &Arc<TaskContext>,
+    ) -> Result<Self> {
+        let columns_of = |side| {
+            let wanted =
+                filter.column_indices.iter().enumerate().filter(move |(_, c)| c.side == side);
+            let (fields, indices): (Vec<_>, Vec<_>) =
+                wanted.map(|(i, c)| (Arc::clone(&filter.schema.fields()[i]), c.index)).unzip();
+            (indices, Arc::new(Schema::new(fields)))
+        };
+        let (build_columns, build_schema) = columns_of(JoinSide::Left);
+        let (probe_columns, probe_schema) = columns_of(JoinSide::Right);
+        Ok(Residual {
+            expression: ctx.bind(&filter.expression).await?,
+            column_indices: filter.column_indices.clone(),
+            schema: Arc::clone(&filter.schema),
+            build: build.project(&build_columns, build_schema)?,
+            probe_columns,
+            probe_schema,
+        })
+    }
+
+    /// The columns of a probe batch that the condition reads.
+    pub(crate) fn probe_side(&self, probe: &Batch) -> Result<Batch> {
+        probe.project(&self.probe_columns, Arc::clone(&self.probe_schema))
+    }
+
+    /// The columns of the build side that the condition reads.
+    pub(crate) fn build_side(&self) -> &Batch {
+        &self.build
+    }
+
+    /// Keeps of the pairs `(build[i], probe[i])` those for which the condition is true. `probe`
+    /// indexes `probe_side`.
+    pub(crate) fn retain(
+        &self,
+        probe_side: &Batch,
+        build: &mut Vec<u32>,
+        probe: &mut Vec<u32>,
+    ) -> Result<()> {
+        if build.is_empty() {
+            return Ok(());
+        }
+        let left = self.build.select(&Arc::new(Selection::rows(build.clone())));
+        let right = probe_side.select(&Arc::new(Selection::rows(probe.clone())));
+        let kept = self.evaluate(&left, &right)?;
+        if kept.count_set_bits() < build.len() {
+            let (mut b, mut p) = (kept.iter(), kept.iter());
+            build.retain(|_| b.next() == Some(true));
+            probe.retain(|_| p.next() == Some(true));
+        }
+        Ok(())
+    }
+
+    /// For each row of `left` beside `right` (columns that the condition reads, of equally many
+    /// rows), whether the condition is true.
+    pub(crate) fn evaluate(&self, left: &Batch, right: &Batch) -> Result<BooleanBuffer> {
+        let (mut of_left, mut of_right) = (left.columns().iter(), right.columns().iter());
+        let columns = self
+            .column_indices
+            .iter()
+            .filter_map(|c| {
+                if c.side == JoinSide::Left { of_left.next() } else { of_right.next() }.cloned()
+            })
+            .collect();
+        let rows = left.num_rows();
+        let pairs = Batch::try_new(Arc::clone(&self.schema), columns, rows)?;
+        Ok(match self.expression.evaluate(&pairs)? {
+            ColumnarValue::Array(mask) if *mask.data_type() == DataType::Boolean => {
+                let mask = mask.as_boolean();
+                match mask.nulls() {
+                    Some(nulls) => mask.values() & nulls.inner(),
+                    None => mask.values().clone(),
+                }
+            }
+            ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))) => BooleanBuffer::new_set(rows),
+            ColumnarValue::Array(_) | ColumnarValue::Scalar(_) => BooleanBuffer::new_unset(rows),
+        })
     }
 }
 

@@ -1,0 +1,143 @@
+//! From a bound logical plan to one that runs: analyzer, logical optimizer, physical planner,
+//! physical optimizer.
+
+use crate::functions::Functions;
+use crate::nullable_subqueries::make_nullable;
+use crate::optimizer_config::QueryOptimizerConfig;
+use crate::refuse;
+use crate::session::State;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use chrono::Utc;
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{DFSchema, Result};
+use datafusion_expr::{EmptyRelation, LogicalPlan};
+use datafusion_optimizer::optimizer::Optimizer;
+use datafusion_optimizer::{Analyzer, OptimizerConfig, OptimizerRule};
+use planish_optimizer::Trace;
+use planish_plan::PlanRef;
+use planish_plan::operators::coalesce_partitions::CoalescePartitionsExec;
+use planish_plan::operators::empty::EmptyExec;
+use planish_plan::operators::memory::MemoryScanExec;
+use planish_plan::operators::sort_preserving_merge::SortPreservingMergeExec;
+use planish_planner::PhysicalPlanner;
+use std::sync::Arc;
+
+/// What a [`crate::Query`] does when it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Yields the rows of its plan.
+    Rows,
+    /// Runs its plan and yields what each operator did.
+    Analyze {
+        /// With the trace of the optimizer.
+        verbose: bool,
+    },
+    /// Nothing: a statement that was done when it was planned.
+    Done,
+}
+
+/// A query ready to run, as often as wanted.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) kind: Kind,
+    /// The plan after the logical optimizer.
+    pub(crate) logical: LogicalPlan,
+    pub(crate) physical: PlanRef,
+    pub(crate) trace: Trace,
+    /// The columns of the result.
+    pub(crate) schema: SchemaRef,
+    /// The options under which it was planned, and runs.
+    pub(crate) options: Arc<ConfigOptions>,
+}
+
+impl Planned {
+    /// Rows that are already there, in answer to `logical`.
+    pub(crate) fn rows(logical: LogicalPlan, rows: RecordBatch, state: &State) -> Result<Self> {
+        let schema = rows.schema();
+        let scan = MemoryScanExec::try_new(vec![vec![rows]], Arc::clone(&schema), None)?;
+        Ok(Planned {
+            kind: Kind::Rows,
+            logical,
+            physical: Arc::new(scan),
+            trace: Trace::default(),
+            schema,
+            options: state.config(),
+        })
+    }
+
+    /// A statement without rows that is done.
+    pub(crate) fn done(state: &State) -> Self {
+        let schema = Arc::new(DFSchema::empty());
+        let arrow = Arc::clone(schema.inner());
+        Planned {
+            kind: Kind::Done,
+            logical: LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema }),
+            physical: Arc::new(EmptyExec::new(Arc::clone(&arrow))),
+            trace: Trace::default(),
+            schema: arrow,
+            options: state.config(),
+        }
+    }
+}
+
+/// The analyzed plan: types coerced, checked to be executable.
+pub(crate) fn analyze(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
+    Analyzer::new().execute_and_check(plan, options, |_, _| {})
+}
+
+/// Plans a query.
+///
+/// # Errors
+/// The user's mistakes, and what is not supported yet.
+pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Planned> {
+    let options = state.config();
+    let analyzed = analyze(plan, &options)?;
+    refuse::changed_meanings(&analyzed)?;
+    let analyzed = make_nullable(analyzed)?;
+    let logical = optimize(analyzed, &options, &state.functions)?;
+    let planner = PhysicalPlanner::new(Arc::clone(&options));
+    let physical = planner.create_physical_plan(&logical).await?;
+    let optimized = state.optimizer.optimize(physical, &options)?;
+    let schema = Arc::clone(logical.schema().inner());
+    Ok(Planned {
+        kind: Kind::Rows,
+        logical,
+        physical: one_partition(optimized.plan),
+        trace: optimized.trace,
+        schema,
+        options,
+    })
+}
+
+fn optimize(
+    plan: LogicalPlan,
+    options: &Arc<ConfigOptions>,
+    functions: &Arc<Functions>,
+) -> Result<LogicalPlan> {
+    let config = QueryOptimizerConfig {
+        started: Utc::now(),
+        aliases: Arc::default(),
+        options: Arc::clone(options),
+        functions: Arc::clone(functions),
+    };
+    let rules = Optimizer::with_rules(logical_rules());
+    rules.optimize(plan, &config as &dyn OptimizerConfig, |_, _| {})
+}
+
+/// The rules of the front end's optimizer, in its order. All of them: no rule of it is known to
+/// be wrong on plans that are planned here.
+fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    Optimizer::new().rules
+}
+
+/// A result is read from one partition.
+fn one_partition(plan: PlanRef) -> PlanRef {
+    if plan.partition_count() == 1 {
+        return plan;
+    }
+    match plan.properties().output_ordering().cloned() {
+        Some(ordering) => Arc::new(SortPreservingMergeExec::new(ordering, plan)),
+        None => Arc::new(CoalescePartitionsExec::new(plan)),
+    }
+}

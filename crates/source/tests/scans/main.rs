@@ -1,0 +1,10 @@
+//! Scans of generated files.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
+mod common;
+mod csv;
+mod listing;
+mod objects;
+mod parquet;
+mod pruning;
+mod schemas;
