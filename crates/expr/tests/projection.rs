@@ -1,4 +1,5 @@
 //! The projection algebra: every sentence of its reference, and the rewrites in both directions.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
