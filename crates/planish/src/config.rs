@@ -31,6 +31,11 @@ pub const DEFAULTS: &[(&str, &str, &str)] = &[
         "true",
         "row_number() <= k keeps k rows per partition",
     ),
+    (
+        "datafusion.sql_parser.parse_float_as_decimal",
+        "true",
+        "0.06 + 0.01 is exactly 0.07, and decimal columns are not cast to be compared with it",
+    ),
     ("datafusion.sql_parser.collect_spans", "true", "errors can point at the place in the query"),
 ];
 

@@ -2,7 +2,9 @@
 //! physical optimizer.
 
 use crate::functions::Functions;
+use crate::nullable_subqueries::make_nullable;
 use crate::optimizer_config::QueryOptimizerConfig;
+use crate::refuse;
 use crate::session::State;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -90,7 +92,10 @@ pub(crate) fn analyze(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logi
 /// The user's mistakes, and what is not supported yet.
 pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Planned> {
     let options = state.config();
-    let logical = optimize(analyze(plan, &options)?, &options, &state.functions)?;
+    let analyzed = analyze(plan, &options)?;
+    refuse::changed_meanings(&analyzed)?;
+    let analyzed = make_nullable(analyzed)?;
+    let logical = optimize(analyzed, &options, &state.functions)?;
     let planner = PhysicalPlanner::new(Arc::clone(&options));
     let physical = planner.create_physical_plan(&logical).await?;
     let optimized = state.optimizer.optimize(physical, &options)?;

@@ -3,8 +3,11 @@
 use crate::catalog::own_name;
 use crate::explain;
 use crate::files;
+use crate::frontend::Frontend;
 use crate::information_schema;
 use crate::planning::{Kind, Planned, analyze, plan_query};
+use crate::refuse;
+use crate::rewrite;
 use crate::session::{Session, State};
 use crate::tables::{MemTable, View};
 use datafusion_common::{Result, TableReference, not_impl_err, plan_err};
@@ -12,7 +15,7 @@ use datafusion_expr::logical_plan::ExplainFormat;
 use datafusion_expr::logical_plan::{Analyze, Explain};
 use datafusion_expr::{
     CreateExternalTable, CreateMemoryTable, CreateView, DdlStatement, LogicalPlan,
-    Statement as LogicalStatement, WriteOp,
+    Statement as LogicalStatement,
 };
 use datafusion_sql::parser::Statement as DFStatement;
 use datafusion_sql::sqlparser::ast::{Ident, Statement as SqlStatement};
@@ -50,11 +53,10 @@ pub(crate) async fn execute(session: &Session, statement: DFStatement) -> Result
         let rows = information_schema::settings(&state.options.show(&key)?)?;
         return Planned::rows(no_plan(), rows, &state);
     }
-    if matches!(statement, DFStatement::CopyTo(_)) {
-        return not_impl_err!("COPY is not supported yet");
-    }
+    rewrite::supported(&statement)?;
+    refuse::dropped_clauses(&statement)?;
     let (frontend, state) = session.frontend(&statement).await?;
-    let plan = frontend.statement_to_plan(statement)?;
+    let plan = bind(&frontend, &state, statement)?;
     match plan {
         LogicalPlan::Ddl(ddl) => {
             execute_ddl(session, &state, ddl).await?;
@@ -70,14 +72,21 @@ pub(crate) async fn execute(session: &Session, statement: DFStatement) -> Result
             let rows = information_schema::describe(&table.schema)?;
             Planned::rows(plan, rows, &state)
         }
-        LogicalPlan::Dml(dml) => {
-            let name = match dml.op {
-                WriteOp::Insert(_) => "INSERT".to_owned(),
-                op => op.name().to_uppercase(),
-            };
-            not_impl_err!("{name} is not supported yet (table {})", dml.table_name)
-        }
         query => plan_query(query, &state).await,
+    }
+}
+
+/// The logical plan of `statement`.
+fn bind(frontend: &Frontend, state: &State, mut statement: DFStatement) -> Result<LogicalPlan> {
+    if state.options.options.sql_parser.parse_float_as_decimal {
+        rewrite::exponents_are_doubles(&mut statement);
+    }
+    match frontend.statement_to_plan(statement.clone()) {
+        Err(error) if rewrite::is_repeated_name(&error) => {
+            rewrite::name_columns(&mut statement);
+            frontend.statement_to_plan(statement)
+        }
+        bound => bound,
     }
 }
 

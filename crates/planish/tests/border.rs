@@ -46,7 +46,7 @@ fn workspace() -> PathBuf {
 
 fn metadata() -> Metadata {
     let manifest = workspace().join("Cargo.toml");
-    let options = ["--offline".to_owned()];
+    let options = ["--locked".to_owned()];
     MetadataCommand::new().manifest_path(manifest).other_options(options).exec().unwrap()
 }
 

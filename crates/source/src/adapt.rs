@@ -1,8 +1,10 @@
 //! Files of one table whose columns differ: how each table column is made from a file's.
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{
+    DataType, Decimal64Type, Field, FieldRef, Int64Type, Schema, SchemaRef, TimeUnit,
+};
 use datafusion_common::{DataFusionError, Result, ScalarValue, plan_err};
 use planish_batch::Column;
 use std::sync::Arc;
@@ -36,7 +38,14 @@ impl FileColumn {
         path: &str,
     ) -> Result<Column> {
         match (self, array) {
-            (FileColumn::Same(_), Some(array)) => Ok(Column::flat(Arc::clone(array))),
+            (FileColumn::Same(_), Some(array)) => Ok(match array.data_type() {
+                DataType::Decimal64(..) => {
+                    let narrow = array.as_primitive::<Decimal64Type>();
+                    let narrow = narrow.reinterpret_cast::<Int64Type>();
+                    Column::encoded(Arc::new(narrow), field.data_type())
+                }
+                _ => Column::flat(Arc::clone(array)),
+            }),
             (FileColumn::Widened(_), Some(array)) => widen(array, field.data_type())
                 .map(Column::flat)
                 .map_err(|e| e.context(format!("{path}, column {}", field.name()))),
@@ -157,13 +166,17 @@ pub(crate) fn widens(from: &DataType, to: &DataType) -> bool {
 }
 
 /// The types in which columns are handed on: strings and binaries as views (gathering moves 16
-/// bytes, not the text), no dictionaries or runs, which are forms and not types.
+/// bytes, not the text), decimals as the functions want them; no dictionaries or runs, which are
+/// forms and not types.
 pub(crate) fn table_type(stored: &DataType) -> DataType {
     match stored {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
         DataType::Dictionary(_, value) => table_type(value),
         DataType::RunEndEncoded(_, value) => table_type(value.data_type()),
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            DataType::Decimal128(*precision, *scale)
+        }
         other => other.clone(),
     }
 }

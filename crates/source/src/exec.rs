@@ -28,7 +28,7 @@ use planish_plan::{
     node_id,
 };
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// File names shown by `EXPLAIN`.
 const SHOWN_FILES: usize = 5;
@@ -39,6 +39,8 @@ pub struct DataSourceExec {
     config: FileScanConfig,
     morsels: Arc<[Morsel]>,
     properties: PlanProperties,
+    /// Of all partitions, once someone asked.
+    statistics: OnceLock<Statistics>,
 }
 
 impl DataSourceExec {
@@ -57,6 +59,7 @@ impl DataSourceExec {
         Ok(DataSourceExec {
             morsels,
             properties: PlanProperties::new(equivalences, partitioning),
+            statistics: OnceLock::new(),
             config,
         })
     }
@@ -172,7 +175,14 @@ impl ExecutionPlan for DataSourceExec {
     }
 
     fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
-        self.config.output_statistics(partition)
+        if partition.is_some() {
+            return self.config.output_statistics(partition);
+        }
+        if let Some(known) = self.statistics.get() {
+            return Ok(known.clone());
+        }
+        let statistics = self.config.output_statistics(None)?;
+        Ok(self.statistics.get_or_init(|| statistics).clone())
     }
 }
 

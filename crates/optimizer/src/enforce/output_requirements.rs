@@ -108,7 +108,7 @@ fn pin_order(plan: &PlanRef) -> Result<Option<PlanRef>> {
         return Ok(None);
     }
     match pin_order(plan.children()[0])? {
-        Some(pinned) => replace_first_child(plan, pinned).map(Some),
+        Some(pinned) => replace_first_child(plan, &pinned).map(Some),
         None => Ok(None),
     }
 }
@@ -117,7 +117,7 @@ fn pin_order(plan: &PlanRef) -> Result<Option<PlanRef>> {
 fn pin_root(plan: &PlanRef) -> Result<PlanRef> {
     if plan.is::<SubplansExec>() {
         let pinned = pin_root(plan.children()[0])?;
-        return replace_first_child(plan, pinned);
+        return replace_first_child(plan, &pinned);
     }
     Ok(pin(plan, None, Distribution::SinglePartition))
 }
@@ -126,8 +126,8 @@ fn pin(plan: &PlanRef, ordering: Option<LexOrdering>, distribution: Distribution
     Arc::new(OutputRequirementExec::new(Arc::clone(plan), ordering, distribution))
 }
 
-fn replace_first_child(plan: &PlanRef, first: PlanRef) -> Result<PlanRef> {
-    map_children(plan, |i, child| Ok(Arc::clone(if i == 0 { &first } else { child })))
+fn replace_first_child(plan: &PlanRef, first: &PlanRef) -> Result<PlanRef> {
+    map_children(plan, |i, child| Ok(Arc::clone(if i == 0 { first } else { child })))
 }
 
 fn remove(plan: &PlanRef) -> Result<PlanRef> {

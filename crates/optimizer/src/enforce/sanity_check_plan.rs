@@ -108,7 +108,7 @@ fn check_boundedness(plan: &PlanRef) -> Result<()> {
     let breaks_on_left =
         plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>();
     let waits_for = match plan.properties().emission {
-        EmissionType::Final => children.iter().position(|c| unbounded(c)),
+        EmissionType::Final => children.iter().position(unbounded),
         _ if breaks_on_left => children.first().filter(|c| unbounded(c)).map(|_| 0),
         _ => None,
     };
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_operator_that_waits_for_the_end_of_an_endless_input_is_named() {
-        let endless = || Needs::unbounded(scan(&["a"], 1));
+        let endless = || unbounded(scan(&["a"], 1));
         let plan = sort(vec![asc(col("a", 0))], None, endless());
         assert_snapshot!(rule().rejects(plan).lines().next().unwrap(), @"Error during planning: SortExec needs all rows of its input 0, Needs, which is unbounded");
         rule().declines(filter(gt(col("a", 0), 1), endless()));
@@ -182,7 +182,7 @@ mod tests {
     fn a_plan_that_can_run_is_left_alone() {
         rule().declines(merge(vec![asc(col("a", 0))], None, sorted_scan(&["a"], 2)));
         rule().declines(limit(0, Some(1), scan(&["a"], 1)));
-        let single = Needs::new(Distribution::SinglePartition, None, true, scan(&["a"], 1));
+        let single = needs(Distribution::SinglePartition, None, true, scan(&["a"], 1));
         rule().declines(single);
     }
 }

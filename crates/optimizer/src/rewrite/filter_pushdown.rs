@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn passes_a_projection_in_its_coordinates() {
-        let scan = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let scan = filtering_scan(scan(&["a", "b"], 1), true);
         let volatile = binary(random(), Operator::Lt, lit(9i64));
         let predicate = binary(gt(col("a", 1), 1), Operator::And, volatile);
         let plan = filter(predicate, columns(&[1, 0], scan));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_scan_that_filters_exactly_takes_the_filter_over() {
-        let scan = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let scan = filtering_scan(scan(&["a", "b"], 1), true);
         let plan = filter(gt(col("a", 1), 1), columns(&[1, 0], scan));
         assert_snapshot!(rule().fires(plan), @r"
         ProjectionExec: expr=[b@1, a@0]
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_scan_may_remember_a_filter_that_stays() {
-        let scan = FilteringScan::new(scan(&["a", "b"], 1), false);
+        let scan = filtering_scan(scan(&["a", "b"], 1), false);
         let predicate = binary(gt(col("a", 0), 1), Operator::And, gt(col("b", 1), 2));
         assert_snapshot!(rule().fires(filter(predicate, scan)), @r"
         FilterExec: a@0 > 1 AND b@1 > 2
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn of_several_filters_the_refused_ones_stay_in_order() {
-        let scan = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let scan = filtering_scan(scan(&["a", "b"], 1), true);
         let volatile = binary(random(), Operator::Lt, lit(9i64));
         let predicate = [gt(col("a", 0), 1), Arc::clone(&volatile), gt(col("b", 1), 2), volatile];
         let plan = filter(conjunction(predicate), scan);
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn reaches_both_inputs_of_a_union() {
-        let exact = |names: &[&str], p| FilteringScan::new(scan(names, p), true);
+        let exact = |names: &[&str], p| filtering_scan(scan(names, p), true);
         let plan = union(vec![exact(&["a"], 1), columns(&[1], exact(&["b", "a"], 2))]);
         assert_snapshot!(rule().fires(filter(gt(col("a", 0), 4), plan)), @r"
         UnionExec
@@ -260,10 +260,26 @@ mod tests {
     }
 
     #[test]
+    fn a_conjunct_that_can_fail_waits_for_those_before_it() {
+        let exact = filtering_scan(scan(&["a", "b"], 1), true);
+        let volatile = binary(random(), Operator::Lt, lit(9i64));
+        let quotient = || binary(lit(100i64), Operator::Divide, col("a", 0));
+        let plan = filter(conjunction([volatile, gt(quotient(), 3), gt(col("b", 1), 2)]), exact);
+        assert_snapshot!(rule().not_run().fires(plan), @r"
+        FilterExec: random() < 9 AND 100 / a@0 > 3
+          FilteringScan: predicate=b@1 > 2
+        ");
+        let exact = filtering_scan(scan(&["b"], 1), true);
+        let quotient = binary(lit(100i64), Operator::Divide, lit(7i64));
+        let plan = filter(conjunction([gt(quotient, 3), gt(col("b", 0), 2)]), exact);
+        assert_snapshot!(rule().fires(plan), @"FilteringScan: predicate=100 / 7 > 3 AND b@0 > 2");
+    }
+
+    #[test]
     fn passes_a_sort_but_not_a_top_k() {
         let keys = vec![asc(col("a", 0))];
         let predicate = || gt(col("b", 1), 2);
-        let exact = || FilteringScan::new(scan(&["a", "b"], 1), true);
+        let exact = || filtering_scan(scan(&["a", "b"], 1), true);
         let sorted = sort(keys.clone(), None, exact());
         assert_snapshot!(rule().in_order().fires(filter(predicate(), sorted)), @r"
         SortExec: expr=[a@0 ASC]
@@ -274,7 +290,7 @@ mod tests {
 
     #[test]
     fn one_answer_of_no_is_enough_for_a_union() {
-        let exact = FilteringScan::new(scan(&["a"], 1), true);
+        let exact = filtering_scan(scan(&["a"], 1), true);
         let plan = union(vec![exact, scan(&["a"], 2)]);
         assert_snapshot!(rule().fires(filter(gt(col("a", 0), 4), plan)), @r"
         FilterExec: a@0 > 4
@@ -286,7 +302,7 @@ mod tests {
 
     #[test]
     fn goes_to_the_side_of_a_join_that_it_reads() {
-        let exact = |names: &[&str]| FilteringScan::new(scan(names, 1), true);
+        let exact = |names: &[&str]| filtering_scan(scan(names, 1), true);
         let both = |join_type| {
             let mode = PartitionMode::CollectLeft;
             let plan = join(&[(0, 0)], join_type, mode, exact(&["a", "b"]), exact(&["x", "y"]));
@@ -311,13 +327,13 @@ mod tests {
 
     #[test]
     fn only_group_keys_pass_an_aggregation() {
-        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let exact = filtering_scan(scan(&["a", "b"], 1), true);
         let plan = group_by(AggregateMode::Single, &[1], exact);
         assert_snapshot!(rule().fires(filter(gt(col("b", 0), 1), plan)), @r"
         AggregateExec: mode=Single, gby=[b@1 as b], aggr=[]
           FilteringScan: predicate=b@1 > 1
         ");
-        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let exact = filtering_scan(scan(&["a", "b"], 1), true);
         rule().declines(filter(lit(false), group_by(AggregateMode::Single, &[], exact)));
     }
 
@@ -325,13 +341,13 @@ mod tests {
     fn declines_for_volatile_filters() {
         let volatile = || binary(random(), Operator::Lt, lit(9i64));
         rule().declines(filter(volatile(), columns(&[1], scan(&["a", "b"], 1))));
-        rule().declines(filter(volatile(), FilteringScan::new(scan(&["a"], 1), true)));
+        rule().declines(filter(volatile(), filtering_scan(scan(&["a"], 1), true)));
     }
 
     #[test]
     fn declines_on_a_computed_column() {
         let sum = binary(col("a", 0), Operator::Plus, col("b", 1));
-        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let exact = filtering_scan(scan(&["a", "b"], 1), true);
         let plan = project(vec![(sum, "s")], exact);
         rule().declines(filter(gt(col("s", 0), 1), plan));
     }
@@ -339,7 +355,7 @@ mod tests {
     #[test]
     fn declines_where_dropped_rows_would_hide_a_failure() {
         let quotient = binary(lit(100i64), Operator::Divide, col("b", 1));
-        let exact = FilteringScan::new(scan(&["a", "b"], 1), true);
+        let exact = filtering_scan(scan(&["a", "b"], 1), true);
         let plan = project(vec![(col("a", 0), "a"), (quotient, "q")], exact);
         rule().declines(filter(gt(col("a", 0), 1), plan));
     }
@@ -347,8 +363,8 @@ mod tests {
     #[test]
     fn declines_past_a_limit_and_a_scan_that_stops() {
         let stops = table(&["a"], 1, 20).with_fetch(Some(5)).unwrap();
-        let exact = || FilteringScan::new(scan(&["a"], 1), true);
-        rule().declines(filter(gt(col("a", 0), 1), FilteringScan::new(stops, true)));
+        let exact = || filtering_scan(scan(&["a"], 1), true);
+        rule().declines(filter(gt(col("a", 0), 1), filtering_scan(stops, true)));
         rule().declines(filter(gt(col("a", 0), 1), limit(0, Some(5), exact())));
         rule().declines(filter(gt(col("a", 0), 1), limit(3, None, exact())));
     }

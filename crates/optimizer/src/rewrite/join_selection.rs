@@ -163,7 +163,7 @@ mod tests {
 
     /// A plan of whose size nothing is known.
     fn unknown(input: PlanRef) -> PlanRef {
-        Needs::new(planish_expr::Distribution::UnspecifiedDistribution, None, true, input)
+        needs(planish_expr::Distribution::UnspecifiedDistribution, None, true, input)
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_build_side_without_end_is_swapped() {
-        let plan = auto(JoinType::Inner, Needs::unbounded(small()), large());
+        let plan = auto(JoinType::Inner, unbounded(small()), large());
         assert_snapshot!(rule().not_run().fires(plan), @r"
         ProjectionExec: expr=[b@2, a@0, c@1]
           HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(a@0, b@0)]
@@ -282,7 +282,7 @@ mod tests {
             Needs
               MemoryScanExec: partitions=2, batches=2
         ");
-        let plan = auto(JoinType::Inner, large(), Needs::unbounded(small()));
+        let plan = auto(JoinType::Inner, large(), unbounded(small()));
         assert!(!rule().not_run().fires(plan).contains("ProjectionExec"));
     }
 

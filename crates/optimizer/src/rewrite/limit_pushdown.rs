@@ -250,7 +250,7 @@ mod tests {
     fn declines_below_what_changes_the_number_of_rows() {
         rule().declines(limit(1, Some(5), filter(gt(col("a", 0), 3), scan(&["a"], 1))));
         rule().declines(limit(1, Some(5), group_by(AggregateMode::Single, &[0], scan(&["a"], 1))));
-        let opaque = Needs::new(Distribution::UnspecifiedDistribution, None, true, scan(&["a"], 1));
+        let opaque = needs(Distribution::UnspecifiedDistribution, None, true, scan(&["a"], 1));
         rule().declines(limit(1, Some(5), opaque));
     }
 

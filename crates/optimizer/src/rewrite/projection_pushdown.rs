@@ -216,10 +216,12 @@ fn shrinks_what_is_held(plan: &PlanRef) -> bool {
 mod tests {
     use super::*;
     use crate::testing::*;
+    use datafusion_common::JoinType;
     use datafusion_expr::Operator;
     use insta::assert_snapshot;
     use planish_expr::expressions::lit;
     use planish_expr::{Distribution, PhysicalExprRef};
+    use planish_plan::operators::hash_join::PartitionMode;
 
     fn rule() -> Check {
         Check::new(ProjectionPushdown)
@@ -231,7 +233,7 @@ mod tests {
 
     /// A plan that lets nothing pass.
     fn opaque(names: &[&str]) -> PlanRef {
-        Needs::new(Distribution::UnspecifiedDistribution, None, true, scan(names, 1))
+        needs(Distribution::UnspecifiedDistribution, None, true, scan(names, 1))
     }
 
     #[test]
@@ -393,6 +395,19 @@ mod tests {
               Needs
                 MemoryScanExec: partitions=1, batches=1
         ");
+    }
+
+    #[test]
+    fn both_inputs_of_a_join_narrow() {
+        let mode = PartitionMode::CollectLeft;
+        let joined = || {
+            let (left, right) = (scan(&["a", "b", "c"], 1), scan(&["x", "y", "z"], 2));
+            join(&[(1, 0)], JoinType::Inner, mode, left, right)
+        };
+        assert_snapshot!(rule().fires(project(vec![(plus_one("z", 5), "s")], joined())), @"");
+        assert_snapshot!(rule().fires(columns(&[5, 1], joined())), @"");
+        let nested = filter(gt(col("y", 4), 3), joined());
+        assert_snapshot!(rule().fires(project(vec![(plus_one("a", 0), "s")], nested)), @"");
     }
 
     #[test]

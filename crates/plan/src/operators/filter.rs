@@ -24,7 +24,7 @@ use planish_batch::{Batch, BatchCoalescer};
 use planish_expr::expressions::{BinaryExpr, Literal};
 use planish_expr::projection::project_expr;
 use planish_expr::utils::{column_indices, conjunction, is_true, split_conjunction};
-use planish_expr::{PhysicalExprRef, is_volatile};
+use planish_expr::{PhysicalExprRef, can_fail, is_volatile};
 use std::fmt;
 use std::sync::Arc;
 
@@ -64,6 +64,17 @@ impl FilterExec {
     /// The input.
     pub fn input(&self) -> &PlanRef {
         &self.input
+    }
+
+    /// The conjuncts of the predicate, each with whether it may be offered below: a volatile one
+    /// may not, nor one that can fail and has others before it, its guards.
+    fn conjuncts(&self) -> impl Iterator<Item = (PhysicalExprRef, bool)> {
+        let schema = self.input.schema();
+        split_conjunction(&self.predicate).into_iter().enumerate().map(move |(i, conjunct)| {
+            let guarded = i > 0 && can_fail(&conjunct, &schema);
+            let offered = !is_volatile(&conjunct) && !guarded;
+            (conjunct, offered)
+        })
     }
 }
 
@@ -189,14 +200,13 @@ impl Pushdown for FilterExec {
         _children: usize,
         _options: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        let mut own = split_conjunction(&self.predicate);
-        own.retain(|conjunct| !is_volatile(conjunct));
+        let own = self.conjuncts().filter(|(_, offered)| *offered).map(|(conjunct, _)| conjunct);
         let child = ChildFilterDescription {
             parent_filters: parent_filters
                 .iter()
                 .map(|filter| offer_past_guard(filter, self))
                 .collect(),
-            self_filters: own,
+            self_filters: own.collect(),
         };
         Ok(FilterDescription { children: vec![child] })
     }
@@ -210,8 +220,8 @@ impl Pushdown for FilterExec {
         let input = Arc::clone(result.node.children()[0]);
         let mut answers = result.self_filters[0].iter();
         let mut leftovers = vec![];
-        for conjunct in split_conjunction(&self.predicate) {
-            let pushed = !is_volatile(&conjunct) && answers.next() == Some(&PushedDown::Yes);
+        for (conjunct, offered) in self.conjuncts() {
+            let pushed = offered && answers.next() == Some(&PushedDown::Yes);
             if !pushed {
                 leftovers.push(conjunct);
             }
@@ -239,9 +249,7 @@ impl Pushdown for FilterExec {
 
 /// A parent filter that can fail must not overtake this node's predicate, its guard.
 fn offer_past_guard(filter: &PhysicalExprRef, node: &FilterExec) -> OfferedFilter {
-    if is_volatile(filter)
-        || is_volatile(&node.predicate)
-        || planish_expr::can_fail(filter, &node.input.schema())
+    if is_volatile(filter) || is_volatile(&node.predicate) || can_fail(filter, &node.input.schema())
     {
         return OfferedFilter::Unsupported;
     }

@@ -4,11 +4,12 @@ use super::statistics::ColumnBounds;
 use crate::adapt::{named, table_type};
 use crate::bytes::{FileVersion, LocalFile};
 use crate::file_source::SourceFile;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion_common::{DataFusionError, Result, exec_err};
 use parking_lot::Mutex;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ const CACHE_BYTES: usize = 256 * 1024 * 1024;
 /// What is known of a Parquet file from its footer.
 #[derive(Debug)]
 pub(crate) struct ParquetFileMetadata {
-    /// For the crate's readers; its schema has our types.
+    /// For the crate's readers; its schema has our types, short decimals aside.
     pub(crate) reader: ArrowReaderMetadata,
     /// The file's columns in our types, without metadata.
     pub(crate) schema: SchemaRef,
@@ -41,33 +42,40 @@ impl ParquetFileMetadata {
         let options = ArrowReaderOptions::new();
         let stored =
             ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(parquet_error)?;
-        let wanted: Vec<Field> = stored
-            .schema()
-            .fields()
-            .iter()
-            .map(|f| f.as_ref().clone().with_data_type(table_type(f.data_type())))
-            .collect();
-        let wanted = Schema::new_with_metadata(wanted, stored.schema().metadata().clone());
-        let reader = if wanted == **stored.schema() {
-            stored
-        } else {
-            let options = ArrowReaderOptions::new().with_schema(Arc::new(wanted));
-            ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(parquet_error)?
-        };
-        let bare = |f: &Arc<Field>| {
-            let mut kept = f.metadata().clone();
-            kept.retain(|key, _| key.starts_with("ARROW:extension:"));
-            f.as_ref().clone().with_metadata(kept)
-        };
-        let schema = Schema::new(reader.schema().fields().iter().map(bare).collect::<Vec<_>>());
         let parquet_schema = metadata.file_metadata().schema_descr();
-        let mut flat_leaves = vec![None; schema.fields().len()];
+        let mut flat_leaves = vec![None; stored.schema().fields().len()];
         for leaf in 0..parquet_schema.num_columns() {
             let root = parquet_schema.get_column_root_idx(leaf);
             if parquet_schema.get_column_root(leaf).is_primitive() && root < flat_leaves.len() {
                 flat_leaves[root] = Some(leaf);
             }
         }
+        let typed: Vec<Field> = stored
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| f.as_ref().clone().with_data_type(table_type(f.data_type())))
+            .collect();
+        let read_as = typed.iter().zip(&flat_leaves).map(|(field, leaf)| {
+            let physical = leaf.map(|leaf| parquet_schema.column(leaf).physical_type());
+            field.clone().with_data_type(read_type(field.data_type(), physical))
+        });
+        let read_as = Schema::new_with_metadata(
+            read_as.collect::<Vec<Field>>(),
+            stored.schema().metadata().clone(),
+        );
+        let reader = if read_as == **stored.schema() {
+            stored
+        } else {
+            let options = ArrowReaderOptions::new().with_schema(Arc::new(read_as));
+            ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(parquet_error)?
+        };
+        let bare = |f: &Field| {
+            let mut kept = f.metadata().clone();
+            kept.retain(|key, _| key.starts_with("ARROW:extension:"));
+            f.clone().with_metadata(kept)
+        };
+        let schema = Schema::new(typed.iter().map(bare).collect::<Vec<_>>());
         if metadata.row_groups().iter().any(|group| group.num_rows() < 0) {
             return exec_err!("a row group has a negative number of rows");
         }
@@ -92,6 +100,18 @@ impl ParquetFileMetadata {
         }
         let bounds = Arc::new(ColumnBounds::of(self, column)?);
         Ok(Arc::clone(self.bounds[column].get_or_init(|| bounds)))
+    }
+}
+
+/// The type in which the crate's reader hands on a column of type `table`: decimals that are
+/// stored in 64 bits stay so until someone reads them.
+fn read_type(table: &DataType, physical: Option<PhysicalType>) -> DataType {
+    match (table, physical) {
+        (
+            DataType::Decimal128(precision @ 1..=18, scale),
+            Some(PhysicalType::INT32 | PhysicalType::INT64),
+        ) => DataType::Decimal64(*precision, *scale),
+        _ => table.clone(),
     }
 }
 

@@ -189,7 +189,7 @@ async fn without_shared_state_each_partition_has_its_own_morsels() {
     write_parquet(&path, &[sample(0, 1000)], 100);
     let table = table(&path).await.unwrap();
     let mut options = options(4, 64);
-    options.set("planish.shared_state", "false").unwrap();
+    options.set("planish.execution.shared_state", "false").unwrap();
     let plan = table.scan(Some(&[0]), &options).unwrap();
     let ctx = ctx(&options);
     let mut got = vec![];
@@ -281,4 +281,38 @@ async fn a_replaced_file_is_read_as_it_is_now() {
     std::fs::remove_file(&path).unwrap();
     let error = table.scan(Some(&[0]), &options).unwrap_err().to_string();
     assert!(error.contains("t.parquet"), "{error}");
+}
+
+#[tokio::test]
+async fn damaged_files_give_rows_or_an_error_that_names_them() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    write_parquet(&path, &[sample(0, 200)], 100);
+    let bytes = std::fs::read(&path).unwrap();
+    let options = options(1, 64);
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut failed = 0;
+    for round in 0..150 {
+        let mut broken = bytes.clone();
+        for _ in 0..=round % 4 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            // Half of the damage is done to the footer, which is most of the trouble.
+            let from = if state.is_multiple_of(2) { 0 } else { bytes.len() - 4000 };
+            let at = from + (state >> 8) as usize % (bytes.len() - from);
+            broken[at] ^= (state >> 40) as u8 | 1;
+        }
+        let path = dir.path().join("broken.parquet");
+        std::fs::write(&path, &broken).unwrap();
+        let result = async {
+            let plan = table(&path).await?.scan(None, &options)?;
+            run(&plan, &options).await
+        };
+        if let Err(error) = result.await {
+            failed += 1;
+            assert!(error.to_string().contains("broken.parquet"), "{error}");
+        }
+    }
+    assert!(failed > 25, "{failed} of 150 failed");
 }

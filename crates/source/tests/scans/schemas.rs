@@ -140,3 +140,58 @@ async fn an_order_over_files_is_claimed_only_when_the_files_follow_each_other() 
     assert_eq!(ordered(&[&a, &b], two).await.unwrap(), "[k@1 ASC, v@0 ASC]");
     assert_eq!(ordered(&[&b, &a], vec![key(0, true)]).await.unwrap(), "[k@1 DESC NULLS LAST]");
 }
+
+#[tokio::test]
+async fn short_decimals_stay_64_bits_wide_until_they_are_read() {
+    use arrow::array::Decimal128Array;
+    use planish_batch::Form;
+    let dir = tempdir().unwrap();
+    for (precision, narrow) in [(9, true), (15, true), (18, true), (19, false), (38, false)] {
+        let path = dir.path().join(format!("{precision}.parquet"));
+        let values = Decimal128Array::from(vec![Some(-12345), None, Some(7)])
+            .with_precision_and_scale(precision, 2)
+            .unwrap();
+        write(&path, vec![("d", Arc::new(values))]);
+        let options = options(1, 10);
+        let table = table(&path).await.unwrap();
+        assert_eq!(table.schema().field(0).data_type(), &DataType::Decimal128(precision, 2));
+        let plan = table.scan(None, &options).unwrap();
+        let batches = planish_plan::collect(&plan, &ctx(&options)).await.unwrap();
+        let encoded = matches!(batches[0].columns()[0].form(), Form::Encoded(_));
+        assert_eq!(encoded, narrow, "precision {precision}");
+        assert_eq!(rows(&batches), ["-123.45", "NULL", "0.07"]);
+        let max = plan.statistics(None).unwrap().column_statistics[0].max_value.to_string();
+        assert!(max.contains("7") && max.starts_with("Exact"), "{max}");
+    }
+}
+
+#[tokio::test]
+async fn int96_timestamps_are_read_and_their_bounds_are_not_believed() {
+    use parquet::data_type::{Int96, Int96Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let schema = Arc::new(parse_message_type("message m { required int96 t; }").unwrap());
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    // The julian day of 1970-01-01, and the day before it.
+    let values = [2_440_588, 2_440_587].map(|day| {
+        let mut value = Int96::new();
+        value.set_data(0, 0, day);
+        value
+    });
+    column.typed::<Int96Type>().write_batch(&values, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    let options = options(1, 10);
+    let plan = table(&path).await.unwrap().scan(None, &options).unwrap();
+    let got = run(&plan, &options).await.unwrap();
+    assert_eq!(got, ["1970-01-01T00:00:00", "1969-12-31T00:00:00"]);
+    let t = &plan.statistics(None).unwrap().column_statistics[0];
+    assert_eq!(t.min_value.get_value(), None);
+    assert_eq!(t.null_count.to_string(), "Exact(0)");
+}

@@ -18,13 +18,7 @@ use std::sync::Arc;
 /// would be shared must be one partition, and so must a probe side that it waits for.
 pub(crate) fn required_distribution(plan: &PlanRef, options: &ConfigOptions) -> Vec<Distribution> {
     let mut required = plan.required_input_distribution();
-    let of_join = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        (join.mode() == PartitionMode::CollectLeft).then(|| join.join_type())
-    } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
-        Some(join.join_type())
-    } else {
-        plan.is::<CrossJoinExec>().then_some(JoinType::Inner)
-    };
+    let of_join = type_of_shared_build(plan);
     if let Some(join_type) = of_join
         && !PlanishOptions::of(options).shared_state
     {
@@ -34,6 +28,22 @@ pub(crate) fn required_distribution(plan: &PlanRef, options: &ConfigOptions) -> 
         }
     }
     required
+}
+
+/// The join type of a join whose left side is built by all partitions together.
+fn type_of_shared_build(plan: &PlanRef) -> Option<JoinType> {
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        return (join.mode() == PartitionMode::CollectLeft).then(|| join.join_type());
+    }
+    if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+        return Some(join.join_type());
+    }
+    plan.is::<CrossJoinExec>().then_some(JoinType::Inner)
+}
+
+/// Whether `plan` is a join whose left side is built by all partitions together.
+pub(super) fn shares_build(plan: &PlanRef) -> bool {
+    type_of_shared_build(plan).is_some()
 }
 
 /// Whether rows of the left side come out by themselves, after all of the right side was seen.
@@ -166,12 +176,7 @@ fn hashed_by_us(plan: &PlanRef) -> bool {
         return true;
     }
     let children = plan.children();
-    let probe_decides = plan.is::<NestedLoopJoinExec>()
-        || plan.is::<CrossJoinExec>()
-        || plan
-            .downcast_ref::<HashJoinExec>()
-            .is_some_and(|join| join.mode() != PartitionMode::Partitioned);
-    if probe_decides {
+    if shares_build(plan) {
         return hashed_by_us(children[1]);
     }
     !children.is_empty() && children.into_iter().all(hashed_by_us)

@@ -26,8 +26,9 @@
 //!
 //! **Declines** to shuffle an input that is spread as required (equal expressions counted, or by
 //! a subset of the keys over at least `subset_repartition_threshold` partitions), or has one
-//! partition; to deal rows out in turn unless an operator gains, there are more than a batch of
-//! them, they come straight from a one-partition scan, and nobody sees their order.
+//! partition; to deal rows out in turn unless an operator gains (a shared build does not), there
+//! are more than a batch of them, they come straight from a one-partition scan, and nobody sees
+//! their order.
 //! **Knob**: none, it always runs; `datafusion.optimizer.enable_round_robin_repartition` and
 //! `subset_repartition_threshold` guide it.
 
@@ -41,7 +42,7 @@ use crate::rule::{PhysicalOptimizerRule, RuleKind};
 use crate::tree::{if_changed, with_children};
 use datafusion_common::Result;
 use datafusion_common::config::ConfigOptions;
-use distribution::{co_partition, deals_out, hash_requirements, shuffle};
+use distribution::{co_partition, deals_out, hash_requirements, shares_build, shuffle};
 use enforcers::{coalesce, limit, merge, peel, peel_ordered, reuse, sort};
 use planish_expr::{Distribution, LexOrdering, Partitioning};
 use planish_plan::PlanRef;
@@ -183,6 +184,7 @@ impl Walk<'_> {
             let may_deal = orderings[i].is_none()
                 && distributions[i] == Distribution::UnspecifiedDistribution
                 && benefits[i]
+                && !(i == 0 && shares_build(plan))
                 && !inner.keep
                 && !inner.visible;
             let new = if may_deal { deals_out(new, self.options)? } else { new };

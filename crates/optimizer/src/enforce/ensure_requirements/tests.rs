@@ -28,12 +28,12 @@ fn pinned(ordering: Option<LexOrdering>, plan: PlanRef) -> PlanRef {
 
 fn hashed_by(keys: &[usize], input: PlanRef) -> PlanRef {
     let keys = keys.iter().map(|&i| col(input.schema().field(i).name(), i)).collect();
-    Needs::new(Distribution::HashPartitioned(keys), None, false, input)
+    needs(Distribution::HashPartitioned(keys), None, false, input)
 }
 
 /// An operator that gains from more partitions of its input.
 fn greedy(input: PlanRef) -> PlanRef {
-    Needs::new(Distribution::UnspecifiedDistribution, None, false, input)
+    needs(Distribution::UnspecifiedDistribution, None, false, input)
 }
 
 mod orders {
@@ -167,7 +167,7 @@ mod orders {
     #[test]
     fn a_required_order_is_added_and_uses_the_one_that_is_there() {
         let required =
-            |input| Needs::new(Distribution::UnspecifiedDistribution, Some(by_a()), true, input);
+            |input| needs(Distribution::UnspecifiedDistribution, Some(by_a()), true, input);
         assert_snapshot!(rule().fires(required(scan(&["a"], 2))), @r"
         Needs
           SortExec: expr=[a@0 ASC], preserve_partitioning=true
@@ -184,7 +184,7 @@ mod orders {
     fn a_shuffle_loses_an_order_so_the_sort_comes_after_it() {
         let keys = vec![col("a", 0)];
         let required = Distribution::HashPartitioned(keys);
-        let plan = Needs::new(required, Some(by_a()), true, sorted_scan(&["a"], 2));
+        let plan = needs(required, Some(by_a()), true, sorted_scan(&["a"], 2));
         assert_snapshot!(rule().fires(plan), @r"
         Needs
           SortExec: expr=[a@0 ASC], preserve_partitioning=true
@@ -358,6 +358,20 @@ mod dealing_out {
     }
 
     #[test]
+    fn a_probe_gains_and_a_shared_build_does_not() {
+        let mode = PartitionMode::CollectLeft;
+        let plan = join(&[(0, 0)], JoinType::Inner, mode, scan(&["a"], 1), scan(&["b"], 1));
+        assert_snapshot!(rule().fires(group_by(AggregateMode::Single, &[0], plan)), @r"
+        AggregateExec: mode=Single, gby=[a@0 as a], aggr=[]
+          CoalescePartitionsExec
+            HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(a@0, b@0)]
+              MemoryScanExec: partitions=1, batches=1
+              RepartitionExec: partitioning=RoundRobinBatch(4), input_partitions=1
+                MemoryScanExec: partitions=1, batches=1
+        ");
+    }
+
+    #[test]
     fn the_order_of_a_file_shows_in_the_result() {
         rule().declines(pinned(None, filter(gt(col("a", 0), 1), scan(&["a"], 1))));
         rule().declines(filter(gt(col("a", 0), 1), scan(&["a"], 1)));
@@ -372,7 +386,7 @@ mod joins {
         let input = scan(names, 2);
         let keys: Vec<_> = keys.iter().map(|&i| col(names[i], i)).collect();
         let plan = repartition(Partitioning::Hash(keys.clone(), partitions), input);
-        Needs::new(Distribution::HashPartitioned(keys), None, false, plan)
+        needs(Distribution::HashPartitioned(keys), None, false, plan)
     }
 
     fn partitioned(on: &[(usize, usize)], left: PlanRef, right: PlanRef) -> PlanRef {
@@ -477,7 +491,7 @@ fn a_source_that_claims_a_hash_of_its_own_is_no_partner() {
     assert_eq!(*schema.field(0).data_type(), DataType::Int64);
     let claiming = || -> PlanRef {
         let keys = Partitioning::Hash(vec![col("a", 0)], 4);
-        let source = planish_testkit::plans::Source::new(schema.clone(), vec![vec![]; 4]);
+        let source = planish_testkit::plans::Source::new(Arc::clone(&schema), vec![vec![]; 4]);
         Arc::new(source.with_partitioning(keys))
     };
     rule().declines(hashed_by(&[0], claiming()));

@@ -15,6 +15,7 @@ mod inputs;
 mod keys;
 mod properties;
 mod pushdown;
+mod source;
 mod spill;
 mod stream;
 

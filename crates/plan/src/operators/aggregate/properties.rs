@@ -148,12 +148,11 @@ pub(super) fn statistics(node: &AggregateExec, partition: Option<usize>) -> Resu
     if let Some(rows) = input.num_rows.get_value() {
         let per_set = |set: &Vec<bool>| {
             let keys = node.group_by.exprs.iter().zip(set).filter(|(_, nulled)| !**nulled);
-            let distinct = keys.map(|((expr, _), _)| {
+            let mut distinct = keys.map(|((expr, _), _)| {
                 column(expr).and_then(|c| c.distinct_count.get_value().copied())
             });
-            let groups = distinct.fold(Some(1usize), |product, n| {
-                Some(product?.saturating_mul(n?.saturating_add(1)))
-            });
+            let groups = distinct
+                .try_fold(1usize, |product, n| Some(product.saturating_mul(n?.saturating_add(1))));
             groups.map_or(*rows, |groups| groups.min(*rows))
         };
         let groups = node.group_by.groups.iter().map(per_set).fold(0, usize::saturating_add);

@@ -267,13 +267,13 @@ async fn a_partial_aggregate_that_does_not_reduce_passes_rows_on() {
     for keys in [&["n"][..], &["f", "n"], &["s", "k"]] {
         let expected = expected(&batch, &[keys], keys, &calls);
         let by = group_by(&schema, keys);
-        let ctx = ctx(10, &[("planish.skip_partial_aggregation_rows", "40")]);
+        let ctx = ctx(10, &[("planish.execution.skip_partial_aggregation_rows", "40")]);
         for partitions in [1, 2] {
             let plan = two_phase(&batch, &by, &exprs, partitions, &ctx).await;
             assert_eq!(run(&plan, &ctx).await, expected, "{keys:?}");
         }
         // Metrics go by node address, which a dropped plan may have had before.
-        let ctx = self::ctx(10, &[("planish.skip_partial_aggregation_rows", "40")]);
+        let ctx = self::ctx(10, &[("planish.execution.skip_partial_aggregation_rows", "40")]);
         let partial: PlanRef = Arc::new(
             AggregateExec::try_new(
                 AggregateMode::Partial,

@@ -3,7 +3,8 @@
 
 use crate::context::TaskContext;
 use crate::execution_plan::PlanRef;
-use crate::operators::hash_join::keys::{KeyEncoder, canonical_floats, null_rows};
+use crate::operators::hash_join::keys::{KeyEncoder, null_rows};
+use crate::operators::hash_join::pack::canonical_floats;
 use crate::operators::hash_join::table::{JoinTable, plan_table};
 use crate::operators::join_schema::emits_build_rows;
 use crate::operators::join_state::{BuildRows, Collector, MatchedRows, grow};

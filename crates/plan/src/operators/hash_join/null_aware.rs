@@ -11,9 +11,11 @@
 //! - further keys: the table is keyed on those, and the compared key becomes a condition.
 
 use crate::operators::hash_join::build::HashBuild;
-use crate::operators::hash_join::keys::{KeyBatch, KeyEncoder, canonical_floats, null_rows};
+use crate::operators::hash_join::keys::{KeyBatch, KeyEncoder, null_rows};
+use crate::operators::hash_join::pack::canonical_floats;
 use crate::operators::join_filter::Residual;
-use crate::operators::join_output::{JoinOutput, PairSource};
+use crate::operators::join_output::JoinOutput;
+use crate::operators::join_probe::PairSource;
 use crate::operators::join_state::NO_ROW;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::kernels::cmp;

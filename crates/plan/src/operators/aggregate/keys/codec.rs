@@ -3,24 +3,23 @@
 //! Values of fixed width are their own bits; byte strings and wide values are interned to codes
 //! of 32 bits first. Dictionaries are interned once per entry that occurs, not once per row.
 
+use super::bits::{intern_all, intern_bytes, intern_views, native, pack, widened};
 use super::floats::{normal16, normal32, normal64};
 use super::interner::BytesInterner;
+use super::known::KnownCodes;
 use super::packed::Key;
-use arrow::array::{Array, ArrayData, ArrayRef, AsArray, BooleanArray, make_array, new_null_array};
+use arrow::array::{
+    Array, ArrayData, ArrayRef, AsArray, BooleanArray, UInt32Array, make_array, new_null_array,
+};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
-use arrow::compute::cast;
+use arrow::compute::{cast, take};
 use arrow::datatypes::{
-    ArrowNativeType, BinaryType, BinaryViewType, ByteArrayType, ByteViewType, DataType,
-    IntervalUnit, LargeBinaryType, LargeUtf8Type, StringViewType, Utf8Type,
+    BinaryType, BinaryViewType, DataType, IntervalUnit, LargeBinaryType, LargeUtf8Type,
+    StringViewType, Utf8Type,
 };
 use datafusion_common::{Result, exec_err, internal_err};
-use planish_batch::{Column, Form};
+use planish_batch::{Column, Form, NO_ROW, Selection};
 use std::sync::Arc;
-
-/// Marks a dictionary entry that no row has used yet.
-const UNSEEN: u32 = u32::MAX;
-/// How many dictionaries' codes are remembered.
-const REMEMBERED: usize = 16;
 
 /// The way from a column's values to bits.
 #[derive(Debug)]
@@ -45,8 +44,7 @@ pub(super) struct KeyColumn {
     kind: Kind,
     at: u32,
     null_at: Option<u32>,
-    /// Codes of the entries of dictionaries seen lately.
-    dictionaries: Vec<(ArrayRef, Vec<u32>)>,
+    known: KnownCodes,
 }
 
 impl KeyColumn {
@@ -57,7 +55,7 @@ impl KeyColumn {
             kind: kind_of(data_type)?,
             at: 0,
             null_at: None,
-            dictionaries: vec![],
+            known: KnownCodes::default(),
         })
     }
 
@@ -85,9 +83,8 @@ impl KeyColumn {
     }
 
     pub(super) fn size(&self) -> usize {
-        let remembered: usize = self.dictionaries.iter().map(|(_, c)| c.capacity() * 4).sum();
         match &self.kind {
-            Kind::Interned(strings) => strings.size() + remembered,
+            Kind::Interned(strings) => strings.size() + self.known.size(),
             _ => 0,
         }
     }
@@ -107,6 +104,9 @@ impl KeyColumn {
                 Ok(nulls.map(|_| NullBuffer::new_null(keys.len())))
             }
             Form::Encoded(array) if self.takes_encoded(array) => self.encode_array(array, keys),
+            Form::Selected(bases, selection) if self.encode_selected(bases, selection, keys)? => {
+                Ok(None)
+            }
             _ => self.encode_array(&column.values()?, keys),
         }
     }
@@ -210,41 +210,98 @@ impl KeyColumn {
     /// Each dictionary entry is interned when a row first uses it.
     fn encode_dictionary<K: Key>(&mut self, array: &ArrayRef, keys: &mut [K]) -> Result<()> {
         let dictionary = array.as_any_dictionary();
-        let values = dictionary.values();
-        let known = self.dictionaries.iter().position(|(v, _)| Arc::ptr_eq(v, values));
-        let (values, mut codes) = match known {
-            Some(i) => self.dictionaries.swap_remove(i),
-            None => (Arc::clone(values), vec![UNSEEN; values.len()]),
-        };
-        let nulls = dictionary.keys().nulls().filter(|n| n.null_count() > 0);
-        let mut code = [0u64];
-        // With no values, all keys are NULL and stand for nothing.
-        let entries =
-            if values.is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() };
-        let at = self.at;
-        self.at = 0;
-        for (i, (key, entry)) in keys.iter_mut().zip(entries).enumerate() {
-            if nulls.is_some_and(|n| n.is_null(i)) || values.is_empty() {
+        if dictionary.values().is_empty() {
+            // All keys are NULL.
+            return Ok(());
+        }
+        let entries = dictionary.normalized_keys();
+        let bases = std::slice::from_ref(dictionary.values());
+        match dictionary.keys().nulls().filter(|n| n.null_count() > 0) {
+            None => self.encode_bases(bases, keys, |i| Some((0, entries[i]))),
+            Some(nulls) => {
+                self.encode_bases(bases, keys, |i| nulls.is_valid(i).then(|| (0, entries[i])))
+            }
+        }
+    }
+
+    /// Interns rows of bases once per row of a base, where that is likely to save work: the
+    /// base is a dictionary, or short, or the build side of a join. False when it is not.
+    fn encode_selected<K: Key>(
+        &mut self,
+        bases: &[ArrayRef],
+        selection: &Selection,
+        keys: &mut [K],
+    ) -> Result<bool> {
+        let Kind::Interned(_) = self.kind else { return Ok(false) };
+        match selection {
+            Selection::One { rows, .. } if self.takes_encoded(&bases[0]) => {
+                let nulls = rows
+                    .contains(&NO_ROW)
+                    .then(|| NullBuffer::from_iter(rows.iter().map(|row| *row != NO_ROW)));
+                let rows = UInt32Array::new(rows.clone(), nulls);
+                self.encode_dictionary(&take(bases[0].as_ref(), &rows, None)?, keys)?;
+            }
+            Selection::One { rows, .. }
+                if *bases[0].data_type() == self.data_type
+                    && !matches!(self.data_type, DataType::Dictionary(..))
+                    && bases[0].len() <= keys.len() =>
+            {
+                self.encode_bases(bases, keys, |i| {
+                    (rows[i] != NO_ROW).then(|| (0, rows[i] as usize))
+                })?;
+            }
+            Selection::Many(..)
+                if bases.iter().all(|base| *base.data_type() == self.data_type)
+                    && !matches!(self.data_type, DataType::Dictionary(..)) =>
+            {
+                self.encode_bases(bases, keys, |i| {
+                    let row = selection.get(i);
+                    (!row.is_none()).then(|| (row.chunk() as usize, row.row() as usize))
+                })?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Adds the codes of rows of `bases`; `place` says for each key which base and row.
+    fn encode_bases<K: Key>(
+        &mut self,
+        bases: &[ArrayRef],
+        keys: &mut [K],
+        place: impl Fn(usize) -> Option<(usize, usize)>,
+    ) -> Result<()> {
+        let mut known = self.known.take(bases);
+        let mut unseen: Vec<Vec<u32>> = vec![vec![]; bases.len()];
+        for (base, row) in (0..keys.len()).filter_map(&place) {
+            if known[base].is_unseen(row) {
+                known[base].mark_pending(row);
+                unseen[base].push(row as u32);
+            }
+        }
+        let at = std::mem::replace(&mut self.at, 0);
+        for ((base, rows), known) in bases.iter().zip(unseen).zip(&mut known) {
+            if rows.is_empty() {
                 continue;
             }
-            if codes[entry] == UNSEEN {
-                code[0] = 0;
-                self.encode_interned(&values.slice(entry, 1), &mut code)?;
-                codes[entry] = code[0] as u32;
-            }
-            key.or_bits(u64::from(codes[entry]), at);
+            let rows = UInt32Array::from(rows);
+            let mut codes = vec![0u64; rows.len()];
+            self.encode_interned(&take(base.as_ref(), &rows, None)?, &mut codes)?;
+            known.learn(rows.values(), &codes);
         }
         self.at = at;
-        if self.dictionaries.len() >= REMEMBERED {
-            self.dictionaries.remove(0);
+        for (i, key) in keys.iter_mut().enumerate() {
+            if let Some((base, row)) = place(i) {
+                key.or_bits(u64::from(known[base].code(row)), at);
+            }
         }
-        self.dictionaries.push((values, codes));
+        self.known.put_back(known);
         Ok(())
     }
 
     /// The column of `keys`, in its declared type; what was interned is gone afterwards.
     pub(super) fn emit<K: Key>(&mut self, keys: &[K], null_key: Option<usize>) -> Result<ArrayRef> {
-        self.dictionaries.clear();
+        self.known = KnownCodes::default();
         let (at, width) = (self.at, self.width());
         let bits = |key: &K| key.bits(at, width);
         if let Kind::Interned(strings) = &mut self.kind {
@@ -324,67 +381,4 @@ fn kind_of(data_type: &DataType) -> Option<Kind> {
             _ => return None,
         },
     })
-}
-
-/// The values of an array of fixed width, as unsigned words of that width.
-fn native<T: ArrowNativeType>(data: &ArrayData) -> &[T] {
-    &data.buffers()[0].typed_data::<T>()[data.offset()..data.offset() + data.len()]
-}
-
-fn widened<T: Copy + Into<u64>>(values: &[T]) -> impl Iterator<Item = u64> {
-    values.iter().map(|v| (*v).into())
-}
-
-/// Ors the bits of `values` into `keys`; those of NULLs count as zero.
-#[inline]
-fn pack<K: Key>(
-    keys: &mut [K],
-    at: u32,
-    nulls: Option<&NullBuffer>,
-    values: impl Iterator<Item = u64>,
-) {
-    match nulls {
-        None => keys.iter_mut().zip(values).for_each(|(key, bits)| key.or_bits(bits, at)),
-        Some(nulls) => {
-            for ((key, bits), valid) in keys.iter_mut().zip(values).zip(nulls) {
-                key.or_bits(if valid { bits } else { 0 }, at);
-            }
-        }
-    }
-}
-
-fn intern_all<'a, K: Key>(
-    strings: &mut BytesInterner,
-    keys: &mut [K],
-    at: u32,
-    nulls: Option<&NullBuffer>,
-    value: impl Fn(usize) -> &'a [u8],
-) -> Result<()> {
-    let nulls = nulls.filter(|n| n.null_count() > 0);
-    for (i, key) in keys.iter_mut().enumerate() {
-        if nulls.is_none_or(|n| n.is_valid(i)) {
-            key.or_bits(u64::from(strings.intern(value(i))?), at);
-        }
-    }
-    Ok(())
-}
-
-fn intern_bytes<T: ByteArrayType, K: Key>(
-    strings: &mut BytesInterner,
-    array: &ArrayRef,
-    at: u32,
-    keys: &mut [K],
-) -> Result<()> {
-    let values = array.as_bytes::<T>();
-    intern_all(strings, keys, at, values.nulls(), |i| values.value(i).as_ref())
-}
-
-fn intern_views<T: ByteViewType, K: Key>(
-    strings: &mut BytesInterner,
-    array: &ArrayRef,
-    at: u32,
-    keys: &mut [K],
-) -> Result<()> {
-    let values = array.as_byte_view::<T>();
-    intern_all(strings, keys, at, values.nulls(), |i| values.value(i).as_ref())
 }

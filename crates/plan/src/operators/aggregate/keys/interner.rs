@@ -85,8 +85,8 @@ impl BytesInterner {
     }
 
     fn push(&mut self, vacant: usize, hash: u32, view: u128) -> Result<u32> {
-        if self.views.len() >= u32::MAX as usize - 1 {
-            return exec_err!("more than {} distinct strings in one group column", u32::MAX - 1);
+        if self.views.len() >= u32::MAX as usize - 2 {
+            return exec_err!("more than {} distinct strings in one group column", u32::MAX - 2);
         }
         self.slots.fill(vacant, hash, self.views.len());
         self.views.push(view);
@@ -134,7 +134,7 @@ impl BytesInterner {
             DataType::Dictionary(key, value) => {
                 let all: Vec<u32> = (1..=strings.views.len() as u32).collect();
                 let values = strings.array(&all, None, value)?;
-                dictionary(codes, nulls, values, key, data_type)
+                dictionary(codes, nulls, &values, key, data_type)
             }
             _ => strings.array(codes, nulls, data_type),
         }
@@ -232,7 +232,7 @@ impl BytesInterner {
 fn dictionary(
     codes: &[u32],
     nulls: Option<NullBuffer>,
-    values: ArrayRef,
+    values: &ArrayRef,
     key: &DataType,
     data_type: &DataType,
 ) -> Result<ArrayRef> {

@@ -4,9 +4,11 @@
 //! to eight words and compared as such; everything else goes through Arrow's row format. Equal
 //! keys share a group: NULL equals NULL, `-0.0` equals `0.0`, NaN equals NaN.
 
+mod bits;
 mod codec;
 mod floats;
 mod interner;
+mod known;
 mod packed;
 mod rows;
 mod slots;

@@ -9,6 +9,7 @@ use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion_common::Result;
 use planish_batch::Column;
+use std::sync::Arc;
 
 /// Groups by encoded rows, each stored once in one arena.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl KeyTable for RowKeys {
             .zip(&self.types)
             .map(|(array, declared)| {
                 let same = array.data_type() == declared;
-                if same { Ok(array.clone()) } else { Ok(cast(array, declared)?) }
+                if same { Ok(Arc::clone(array)) } else { Ok(cast(array, declared)?) }
             })
             .collect()
     }

@@ -96,14 +96,14 @@ fn fold(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// A hash of some words; all bits of the result depend on all bits of the words.
+/// A hash of some words.
 #[inline]
 pub(super) fn hash_words(words: &[u64]) -> u32 {
     let mut state = SALT;
     for &word in words {
         state = fold(word ^ state, MIX);
     }
-    (fold(state, SALT | 1) >> 32) as u32
+    (state >> 32) as u32
 }
 
 /// A hash of a byte string.
@@ -122,7 +122,7 @@ pub(super) fn hash_bytes(bytes: &[u8]) -> u32 {
         word[..rest.len()].copy_from_slice(rest);
         state = fold(u64::from_le_bytes(word) ^ state, MIX);
     }
-    (fold(state, SALT | 1) >> 32) as u32
+    (state >> 32) as u32
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use arrow::array::*;
 use arrow::datatypes::*;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion_common::ScalarValue;
+use planish_batch::{NO_ROW, RowRef, Selection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -226,6 +227,49 @@ fn constants_and_encoded_columns() {
     table.intern(&flat.clone().map(Column::flat), 2, &mut groups).unwrap();
     assert_eq!(groups, [0, 1, 0, 1, 2]);
     assert_eq!(text(&table.emit().unwrap()), ["a|1.00|NULL", "b|1.00|NULL", "c|1.00|NULL"]);
+}
+
+#[test]
+fn selections_over_shared_bases() {
+    let words = words(40);
+    let strs = |range: std::ops::Range<usize>| words[range].iter().map(|w| w.as_deref());
+    let chunks: Vec<ArrayRef> = vec![
+        Arc::new(strs(0..25).collect::<StringArray>()),
+        Arc::new(strs(25..40).collect::<StringArray>()),
+    ];
+    let codes: ArrayRef = Arc::new(strs(0..25).collect::<DictionaryArray<Int8Type>>());
+    let refs = |step: usize| -> Vec<RowRef> {
+        (0..60)
+            .map(|i| match i * step % 41 {
+                40 => RowRef::NONE,
+                row if row < 25 => RowRef::new(0, row as u32),
+                row => RowRef::new(1, row as u32 - 25),
+            })
+            .collect()
+    };
+    let rows = |step: u32| -> Vec<u32> {
+        (0..60).map(|i| if i % 7 == 6 { NO_ROW } else { i * step % 25 }).collect()
+    };
+    let mut table = GroupKeys::try_new(&[field(&DataType::Utf8)]).unwrap();
+    let (mut groups, mut expected) = (vec![], vec![]);
+    for step in [1, 3, 7] {
+        let one = |base: &ArrayRef| {
+            let selection = Arc::new(Selection::nullable_rows(rows(step)));
+            Column::selected(DataType::Utf8, Arc::new([Arc::clone(base)]), selection)
+        };
+        let many = Column::selected(
+            DataType::Utf8,
+            chunks.clone().into(),
+            Arc::new(Selection::refs(refs(step as usize))),
+        );
+        for column in [many, one(&chunks[0]), one(&codes)] {
+            table.intern(std::slice::from_ref(&column), 60, &mut groups).unwrap();
+            expected.extend(text(&[column.values().unwrap()]));
+        }
+    }
+    let keys = text(&table.emit().unwrap());
+    let found: Vec<&String> = groups.iter().map(|g| &keys[*g]).collect();
+    assert_eq!(found, expected.iter().collect::<Vec<_>>());
 }
 
 #[test]

@@ -120,7 +120,14 @@ pub(super) fn expected(
     keys: &[&str],
     calls: &[Call],
 ) -> Vec<String> {
-    let column = |name: &str| texts(batch.column_by_name(name).unwrap());
+    let columns: BTreeMap<String, Vec<Option<String>>> = batch
+        .schema()
+        .fields()
+        .iter()
+        .zip(batch.columns())
+        .map(|(field, column)| (field.name().clone(), texts(column)))
+        .collect();
+    let column = |name: &str| &columns[name];
     let single = sets.len() == 1 && sets[0].len() == keys.len();
     let mut out = vec![];
     for (s, set) in sets.iter().enumerate() {
@@ -152,7 +159,11 @@ pub(super) fn expected(
     out
 }
 
-fn evaluate(call: &Call, rows: &[usize], column: &dyn Fn(&str) -> Vec<Option<String>>) -> String {
+fn evaluate<'a>(
+    call: &Call,
+    rows: &[usize],
+    column: &dyn Fn(&str) -> &'a Vec<Option<String>>,
+) -> String {
     let mut rows = rows.to_vec();
     if let Some(filter) = call.filter {
         let keep = column(filter);

@@ -7,46 +7,24 @@
 //!
 //! Nothing here is evaluated on rows, so a predicate that can fail cannot fail here.
 
-use super::statistics::ColumnBounds;
-use crate::adapt::{widen, widens};
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar};
+mod bounds;
+
+pub(crate) use bounds::{RowGroupBounds, TableColumnBounds};
+
+use arrow::array::{Array, AsArray};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::kernels::cmp;
-use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, Schema, SchemaRef};
-use arrow::record_batch::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use bounds::{Operand, Possible, compare_bounds};
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{ColumnarValue, Operator};
 use planish_batch::Batch;
 use planish_expr::expressions::{
-    BinaryExpr, CastExpr, Column, InListExpr, IsBoolExpr, IsNullExpr, LikeExpr, LikeKind, Literal,
-    NotExpr,
+    BinaryExpr, Column, InListExpr, IsBoolExpr, IsNullExpr, LikeExpr, LikeKind, Literal, NotExpr,
 };
 use planish_expr::utils::column_indices;
 use planish_expr::{PhysicalExprRef, is_volatile};
 use std::sync::Arc;
-
-/// Bounds of the row groups of one file, in the table's columns and types.
-pub(crate) trait RowGroupBounds {
-    /// The table's columns.
-    fn schema(&self) -> &Schema;
-
-    /// Rows of each row group.
-    fn rows(&self) -> &[u64];
-
-    /// The bounds of table column `column`.
-    ///
-    /// # Errors
-    /// When they cannot be decoded.
-    fn column(&self, column: usize) -> Result<Option<TableColumnBounds>>;
-}
-
-/// Bounds of a table column in each row group of a file.
-pub(crate) enum TableColumnBounds {
-    /// The column is in the file: bounds (in the table's type) and NULL counts.
-    Known(ArrayRef, ArrayRef, Arc<ColumnBounds>),
-    /// It is not: NULL everywhere.
-    AllNull,
-}
 
 /// Row groups that may hold a row for which all of `filters` are true.
 pub(crate) fn row_groups_to_read(
@@ -98,46 +76,6 @@ pub(crate) fn is_useful(filter: &PhysicalExprRef, schema: &Schema) -> bool {
         return flat(like.expr()) && prefix_of(like).is_some();
     }
     filter.is::<Column>() || filter.is::<Literal>()
-}
-
-/// What rows of each row group may make of an expression.
-#[derive(Clone, Debug)]
-pub(crate) struct Possible {
-    r#true: BooleanBuffer,
-    r#false: BooleanBuffer,
-}
-
-impl Possible {
-    fn anything(groups: usize) -> Self {
-        Possible { r#true: BooleanBuffer::new_set(groups), r#false: BooleanBuffer::new_set(groups) }
-    }
-
-    fn constant(value: Option<bool>, groups: usize) -> Self {
-        let all = |set: bool| {
-            if set { BooleanBuffer::new_set(groups) } else { BooleanBuffer::new_unset(groups) }
-        };
-        Possible { r#true: all(value == Some(true)), r#false: all(value == Some(false)) }
-    }
-
-    fn and(&self, other: &Self) -> Self {
-        Possible { r#true: &self.r#true & &other.r#true, r#false: &self.r#false | &other.r#false }
-    }
-
-    fn or(&self, other: &Self) -> Self {
-        Possible { r#true: &self.r#true | &other.r#true, r#false: &self.r#false & &other.r#false }
-    }
-
-    fn not(self) -> Self {
-        Possible { r#true: self.r#false, r#false: self.r#true }
-    }
-
-    /// Where all rows are NULL, nothing is true or false.
-    fn unless_all_null(self, stored: &ColumnBounds, rows: &[u64]) -> Self {
-        let some = BooleanBuffer::collect_bool(rows.len(), |group| {
-            stored.null_count[group] != Some(rows[group])
-        });
-        Possible { r#true: &self.r#true & &some, r#false: &self.r#false & &some }
-    }
 }
 
 fn possible(expr: &PhysicalExprRef, bounds: &dyn RowGroupBounds) -> Result<Possible> {
@@ -214,39 +152,6 @@ fn operand_and_value(
     column_indices(left).is_empty().then_some((right, binary.op().swap()?, left))
 }
 
-/// A column, or a widening cast of one: an expression that bounds are known of.
-struct Operand<'a> {
-    column: usize,
-    cast: Option<&'a DataType>,
-}
-
-impl<'a> Operand<'a> {
-    fn of(expr: &'a PhysicalExprRef, schema: &Schema) -> Option<Self> {
-        if let Some(column) = expr.downcast_ref::<Column>() {
-            return Some(Operand { column: column.index(), cast: None });
-        }
-        let cast = expr.downcast_ref::<CastExpr>()?;
-        let column = cast.expr().downcast_ref::<Column>()?.index();
-        let from = schema.fields().get(column)?.data_type();
-        let to = cast.cast_type();
-        (from == to || widens(from, to)).then_some(Operand { column, cast: Some(to) })
-    }
-
-    fn bounds(&self, bounds: &dyn RowGroupBounds) -> Result<Option<TableColumnBounds>> {
-        let known = bounds.column(self.column)?;
-        let Some(to) = self.cast else { return Ok(known) };
-        Ok(match known {
-            Some(TableColumnBounds::Known(min, max, stored)) => {
-                match (widen(&min, to), widen(&max, to)) {
-                    (Ok(min), Ok(max)) => Some(TableColumnBounds::Known(min, max, stored)),
-                    _ => None,
-                }
-            }
-            other => other,
-        })
-    }
-}
-
 /// The value of an expression without columns; `None` when it has none that is the same for all
 /// rows.
 fn constant_value(expr: &PhysicalExprRef) -> Option<ScalarValue> {
@@ -254,7 +159,7 @@ fn constant_value(expr: &PhysicalExprRef) -> Option<ScalarValue> {
         return Some(literal.value().clone());
     }
     let schema: SchemaRef = Arc::new(Schema::empty());
-    let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(1));
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
     let one_row = RecordBatch::try_new_with_options(schema, vec![], &options).ok()?;
     // An error here is left to the rows, if any ever reach the expression.
     match expr.evaluate(&Batch::from_record_batch(&one_row)).ok()? {
@@ -365,93 +270,4 @@ fn starts_with(like: &LikeExpr, bounds: &dyn RowGroupBounds) -> Result<Possible>
     let matches = Possible { r#true, r#false: BooleanBuffer::new_set(groups) };
     let out = if like.negated() { matches.not() } else { matches };
     Ok(out.unless_all_null(&stored, bounds.rows()))
-}
-
-/// By bounds alone; `None` when types do not fit.
-fn compare_bounds(
-    min: &ArrayRef,
-    max: &ArrayRef,
-    op: Operator,
-    value: &ScalarValue,
-) -> Result<Option<Possible>> {
-    if min.data_type().is_floating() {
-        return Ok(compare_floats(min, max, op, value));
-    }
-    if value.data_type() != *min.data_type() || min.data_type().is_nested() {
-        return Ok(None);
-    }
-    let value = Scalar::new(value.to_array_of_size(1)?);
-    // An unknown bound excludes nothing.
-    let may = |known: BooleanArray| {
-        BooleanBuffer::collect_bool(known.len(), |i| known.is_null(i) || known.value(i))
-    };
-    Ok(Some(match op {
-        Operator::Eq | Operator::NotEq => {
-            let inside = &may(cmp::lt_eq(min, &value)?) & &may(cmp::gt_eq(max, &value)?);
-            let other = &may(cmp::neq(min, &value)?) | &may(cmp::neq(max, &value)?);
-            let equal = Possible { r#true: inside, r#false: other };
-            if op == Operator::Eq { equal } else { equal.not() }
-        }
-        Operator::Lt => {
-            Possible { r#true: may(cmp::lt(min, &value)?), r#false: may(cmp::gt_eq(max, &value)?) }
-        }
-        Operator::LtEq => {
-            Possible { r#true: may(cmp::lt_eq(min, &value)?), r#false: may(cmp::gt(max, &value)?) }
-        }
-        Operator::Gt => {
-            Possible { r#true: may(cmp::gt(max, &value)?), r#false: may(cmp::lt_eq(min, &value)?) }
-        }
-        Operator::GtEq => {
-            Possible { r#true: may(cmp::gt_eq(max, &value)?), r#false: may(cmp::lt(min, &value)?) }
-        }
-        _ => return Ok(None),
-    }))
-}
-
-/// Floats: bounds leave out NaNs, which are greater than everything, so only an upper limit
-/// excludes by the least value. Compared so that -0.0 equals 0.0.
-fn compare_floats(
-    min: &ArrayRef,
-    max: &ArrayRef,
-    op: Operator,
-    value: &ScalarValue,
-) -> Option<Possible> {
-    let value = match value {
-        ScalarValue::Float16(Some(v)) => f64::from(*v),
-        ScalarValue::Float32(Some(v)) => f64::from(*v),
-        ScalarValue::Float64(Some(v)) => *v,
-        _ => return None,
-    };
-    if value.is_nan() {
-        return None;
-    }
-    let by = |test: &dyn Fn(Option<f64>, Option<f64>) -> bool| {
-        BooleanBuffer::collect_bool(min.len(), |i| test(float_at(min, i), float_at(max, i)))
-    };
-    let all = BooleanBuffer::new_set(min.len());
-    let below = by(&|min, _| min.is_none_or(|min| min < value));
-    let up_to = by(&|min, _| min.is_none_or(|min| min <= value));
-    let inside =
-        by(&|min, max| min.is_none_or(|min| min <= value) && max.is_none_or(|max| max >= value));
-    Some(match op {
-        Operator::Eq => Possible { r#true: inside, r#false: all },
-        Operator::NotEq => Possible { r#true: all, r#false: inside },
-        Operator::Lt => Possible { r#true: below, r#false: all },
-        Operator::LtEq => Possible { r#true: up_to, r#false: all },
-        Operator::Gt => Possible { r#true: all, r#false: up_to },
-        Operator::GtEq => Possible { r#true: all, r#false: below },
-        _ => return None,
-    })
-}
-
-fn float_at(array: &ArrayRef, i: usize) -> Option<f64> {
-    if array.is_null(i) {
-        return None;
-    }
-    match array.data_type() {
-        DataType::Float16 => Some(f64::from(array.as_primitive::<Float16Type>().value(i))),
-        DataType::Float32 => Some(f64::from(array.as_primitive::<Float32Type>().value(i))),
-        DataType::Float64 => Some(array.as_primitive::<Float64Type>().value(i)),
-        _ => None,
-    }
 }
