@@ -1,5 +1,8 @@
 //! The border of the engine: what is a dependency, and which crate may know which.
 
+// Helpers of tests count as tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
