@@ -27,7 +27,7 @@ pub(crate) fn gather(chunks: &[ArrayRef], selection: &Selection) -> Result<Array
             gather_chunks(chunks, refs)?
         }
     };
-    counters::add_gathered(array.get_buffer_memory_size());
+    counters::add_gathered(moved_bytes(&array));
     Ok(array)
 }
 
@@ -73,6 +73,14 @@ fn interleave_chunks(chunks: &[ArrayRef], refs: &[RowRef]) -> Result<ArrayRef> {
     Ok(interleave(&bases, &indices)?)
 }
 
+/// Bytes written to make `array`: of a view array the views, whose text stays where it was.
+fn moved_bytes(array: &ArrayRef) -> usize {
+    match array.data_type() {
+        DataType::Utf8View | DataType::BinaryView => array.len() * size_of::<u128>(),
+        _ => array.get_buffer_memory_size(),
+    }
+}
+
 /// An array of an encoded form (dictionary codes, runs, narrowed decimals) in its declared type.
 pub(crate) fn decode(array: &ArrayRef, declared: &DataType) -> Result<ArrayRef> {
     if array.data_type() == declared {
@@ -92,6 +100,6 @@ pub(crate) fn decode(array: &ArrayRef, declared: &DataType) -> Result<ArrayRef> 
         }
         (from, to) => return internal_err!("a column declared as {to} holds an array of {from}"),
     };
-    counters::add_gathered(decoded.get_buffer_memory_size());
+    counters::add_gathered(moved_bytes(&decoded));
     Ok(decoded)
 }

@@ -1,5 +1,7 @@
 //! The built binary, from the outside: what it prints, where, and how it exits.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // All of this file is tests.
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

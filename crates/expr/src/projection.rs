@@ -247,6 +247,7 @@ impl ProjectionExprs {
     ///
     /// # Errors
     /// When an expression does not fit `input_schema`.
+    #[expect(clippy::needless_pass_by_value, reason = "the specification's signature")]
     pub fn project_statistics(
         &self,
         stats: Statistics,
@@ -379,7 +380,7 @@ impl IntoIterator for ProjectionExprs {
     type IntoIter = std::vec::IntoIter<ProjectionExpr>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.exprs.to_vec().into_iter()
+        Vec::from(self.exprs.as_ref()).into_iter()
     }
 }
 

@@ -1,4 +1,5 @@
 //! Each kind of expression: values, NULLs, constants, slices, empty batches, guards, text.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value)]
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,

@@ -1,4 +1,5 @@
 //! The projection algebra: every sentence of its reference, and the rewrites in both directions.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -6,12 +7,12 @@ use datafusion_common::stats::Precision;
 use datafusion_common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion_expr::Operator;
 use planish_batch::{Batch, Form};
+use planish_expr::PhysicalExprRef;
 use planish_expr::expressions::{BinaryExpr, Column, Literal, lit};
 use planish_expr::projection::{
     ProjectionExpr, ProjectionExprs, merge_repeats_work, project_expr, reassign_expr_columns,
     unproject_expr, update_expr,
 };
-use planish_expr::PhysicalExprRef;
 use std::sync::Arc;
 
 type Expr = PhysicalExprRef;

@@ -12,6 +12,7 @@ mod context;
 pub mod display;
 mod execute;
 mod execution_plan;
+mod floats;
 pub mod hashing;
 mod metrics;
 pub mod operators;

@@ -3,6 +3,8 @@
 //! `tests/slt/fill.py` computes what they expect with DuckDB. Besides what a file creates, there
 //! are the tables of `examples/data`.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // All of this file is tests.
+
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};

@@ -3,6 +3,8 @@
 //! Queries and answers are in `tests/tpch`; `tests/tpch/answers.py` computes the answers with
 //! DuckDB and says how they compare. The data comes from the same generator as there.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // All of this file is tests.
+
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;

@@ -4,9 +4,11 @@
 //! at names.
 
 use arrow::compute::{SortOptions, can_cast_types};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::{DFSchema, Result, not_impl_err, plan_err};
+use datafusion_common::{
+    Column as LogicalColumn, DFSchema, Result, TableReference, not_impl_err, plan_err,
+};
 use datafusion_expr::expr::{
     Between, BinaryExpr as LogicalBinary, Case, Like, ScalarFunction, Sort,
 };
@@ -60,9 +62,7 @@ impl Lowering<'_> {
     fn lower(&self, expr: &Expr) -> Result<PhysicalExprRef> {
         Ok(match expr {
             Expr::Alias(alias) => self.lower(&alias.expr)?,
-            Expr::Column(column) => {
-                Arc::new(Column::new(&column.name, self.input.index_of_column(column)?))
-            }
+            Expr::Column(column) => Arc::new(Column::new(&column.name, self.column_index(column)?)),
             Expr::Literal(value, metadata) => {
                 Arc::new(Literal::new_with_metadata(value.clone(), metadata.clone()))
             }
@@ -103,6 +103,24 @@ impl Lowering<'_> {
 
     fn lower_all(&self, exprs: &[Expr]) -> Result<Vec<PhysicalExprRef>> {
         exprs.iter().map(|expr| self.lower(expr)).collect()
+    }
+
+    /// The index of `column`. A bare name that several tables have, and no column without a
+    /// table, is ambiguous: the front end's own lookup would take the first.
+    fn column_index(&self, column: &LogicalColumn) -> Result<usize> {
+        if column.relation.is_none() {
+            let named = |(_, (_, field)): &(usize, (Option<&TableReference>, &FieldRef))| {
+                field.name() == &column.name
+            };
+            let found: Vec<_> = self.input.iter().enumerate().filter(named).collect();
+            let mut free = found.iter().filter(|(_, (table, _))| table.is_none());
+            match (free.next(), free.next(), found.len()) {
+                (Some((index, _)), None, _) => return Ok(*index),
+                (_, _, 2..) => return plan_err!("column {} is ambiguous", column.name),
+                _ => {}
+            }
+        }
+        self.input.index_of_column(column)
     }
 
     fn binary(&self, binary: &LogicalBinary) -> Result<PhysicalExprRef> {
@@ -185,7 +203,11 @@ impl Lowering<'_> {
             ("nvl2", [test, then, otherwise]) if call.func.short_circuits() => {
                 let test = Arc::new(IsNullExpr::is_not_null(Arc::clone(test)));
                 let branches = vec![(test as PhysicalExprRef, Arc::clone(then))];
-                return Ok(Arc::new(CaseExpr::try_new(None, branches, Some(otherwise.clone()))?));
+                return Ok(Arc::new(CaseExpr::try_new(
+                    None,
+                    branches,
+                    Some(Arc::clone(otherwise)),
+                )?));
             }
             _ => {}
         }
@@ -251,4 +273,111 @@ pub fn create_sort_expr(
 ) -> Result<PhysicalSortExpr> {
     let options = SortOptions { descending: !key.asc, nulls_first: key.nulls_first };
     Ok(PhysicalSortExpr::new(create_physical_expr(&key.expr, input, ctx)?, options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::{Field, Schema};
+    use datafusion_common::ScalarValue;
+    use datafusion_expr::expr::Placeholder;
+    use datafusion_expr::{ColumnarValue, Volatility, cast, col, create_udf, lit, try_cast, when};
+
+    struct NoSubqueries;
+
+    impl SubqueryPlanner for NoSubqueries {
+        fn scalar_subquery(&self, _: &Subquery) -> Result<PhysicalExprRef> {
+            not_impl_err!("subqueries in this test")
+        }
+    }
+
+    /// Two tables, `t` and `u`, with the same column names.
+    fn input() -> DFSchema {
+        let schema = Schema::new(vec![
+            Field::new("a", DataType::Int64, true),
+            Field::new("s", DataType::Utf8, true),
+        ]);
+        let side = |name: &str| {
+            DFSchema::try_from_qualified_schema(TableReference::bare(name), &schema).unwrap()
+        };
+        side("t").join(&side("u")).unwrap()
+    }
+
+    fn lower(expr: &Expr) -> Result<PhysicalExprRef> {
+        let ctx = ExprContext { options: Arc::default(), subqueries: &NoSubqueries };
+        create_physical_expr(expr, &input(), &ctx)
+    }
+
+    fn shows(expr: &Expr, text: &str) {
+        assert_eq!(lower(expr).unwrap().to_string(), text);
+    }
+
+    fn column(table: &str, name: &str) -> Expr {
+        Expr::Column(LogicalColumn::new(Some(table), name))
+    }
+
+    #[test]
+    fn columns_are_found_by_their_qualified_name() {
+        shows(&column("t", "a"), "a@0");
+        shows(&column("u", "a"), "a@2");
+        assert!(lower(&col("a")).is_err(), "ambiguous");
+        assert!(lower(&column("v", "a")).is_err());
+    }
+
+    #[test]
+    fn each_kind() {
+        let (a, s) = (|| column("u", "a"), || column("t", "s"));
+        shows(&(a() + lit(1i64)).alias("x"), "a@2 + 1");
+        shows(&a().between(lit(1i64), lit(2i64)), "a@2 >= 1 AND a@2 <= 2");
+        shows(&a().not_between(lit(1i64), lit(2i64)), "a@2 < 1 OR a@2 > 2");
+        shows(&s().like(lit("%x")), "s@1 LIKE %x");
+        shows(&s().not_ilike(lit("%x")), "s@1 NOT ILIKE %x");
+        shows(&a().in_list(vec![lit(1i64), lit(2i64)], true), "a@2 NOT IN (1, 2)");
+        shows(&a().is_not_null(), "a@2 IS NOT NULL");
+        shows(&a().eq(lit(1i64)).is_not_true(), "(a@2 = 1) IS NOT TRUE");
+        shows(&a().eq(lit(1i64)).is_unknown(), "(a@2 = 1) IS NULL");
+        shows(&cast(a(), DataType::Utf8), "CAST(a@2 AS Utf8)");
+        shows(&try_cast(s(), DataType::Int64), "TRY_CAST(s@1 AS Int64)");
+        shows(&Expr::Negative(Box::new(a())), "- a@2");
+        let case = when(a().gt(lit(0i64)), s()).otherwise(lit("n")).unwrap();
+        shows(&case, "CASE WHEN a@2 > 0 THEN s@1 ELSE n END");
+        let similar = Like::new(false, Box::new(s()), Box::new(lit("a%")), Some('!'), false);
+        shows(&Expr::SimilarTo(similar), "s@1 SIMILAR TO a% ESCAPE !");
+        let key = Sort::new(a(), false, false);
+        let ctx = ExprContext { options: Arc::default(), subqueries: &NoSubqueries };
+        let key = create_sort_expr(&key, &input(), &ctx).unwrap();
+        assert_eq!(key.to_string(), "a@2 DESC NULLS LAST");
+    }
+
+    #[test]
+    fn coalesce_is_read_back() {
+        let (a, b) = (column("t", "a"), column("u", "a"));
+        let case = when(a.clone().is_not_null(), a).otherwise(b).unwrap();
+        shows(&case, "coalesce(a@0, a@2)");
+    }
+
+    #[test]
+    fn a_volatile_operand_is_evaluated_once() {
+        let roll = create_udf(
+            "roll",
+            vec![],
+            DataType::Int64,
+            Volatility::Volatile,
+            Arc::new(|_| Ok(ColumnarValue::Scalar(ScalarValue::from(4i64)))),
+        );
+        let expr = roll.call(vec![]).between(lit(1i64), lit(2i64));
+        shows(&expr, "roll() BETWEEN 1 AND 2");
+    }
+
+    #[test]
+    fn errors_name_the_thing() {
+        let error = |expr: &Expr| lower(expr).unwrap_err().to_string();
+        let placeholder = Placeholder::new_with_field("$1".to_owned(), None);
+        assert!(error(&Expr::Placeholder(placeholder)).contains("parameter $1 has no value"));
+        let interval = cast(column("t", "a"), DataType::Date64);
+        lower(&interval).unwrap();
+        let boolean = column("t", "a").is_true();
+        let list = cast(boolean, DataType::Interval(arrow::datatypes::IntervalUnit::DayTime));
+        assert!(error(&list).contains("cannot be cast"), "{}", error(&list));
+    }
 }

@@ -55,7 +55,7 @@ fn list_path(text: &str, format: Option<FileFormat>) -> Result<Vec<(SourceFile, 
     let local = local_path(text)?;
     let path = Path::new(&local);
     match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => list_many(text, walk(path, true)?, format),
+        Ok(metadata) if metadata.is_dir() => list_many(text, &walk(path, true)?, format),
         Ok(metadata) => {
             let format = match format {
                 Some(format) => format,
@@ -66,7 +66,7 @@ fn list_path(text: &str, format: Option<FileFormat>) -> Result<Vec<(SourceFile, 
             }
             Ok(vec![(source_file(path, &metadata), format)])
         }
-        Err(_) if is_glob(&local) => list_many(text, expand_glob(&local)?, format),
+        Err(_) if is_glob(&local) => list_many(text, &expand_glob(&local)?, format),
         Err(error) => Err(io_error(text, &error)),
     }
 }
@@ -103,7 +103,7 @@ fn source_file(path: &Path, metadata: &std::fs::Metadata) -> SourceFile {
 /// Of the files a folder or a glob gave, those that are data of one format.
 fn list_many(
     text: &str,
-    paths: Vec<PathBuf>,
+    paths: &[PathBuf],
     format: Option<FileFormat>,
 ) -> Result<Vec<(SourceFile, FileFormat)>> {
     let with_format = |path: &PathBuf| match FileFormat::by_extension(&extension_of(path)) {

@@ -111,7 +111,7 @@ mod tests {
         let expected = "id,s,x,d,t,yes\n\
                         1,\"a \"\"b\"\",\n|c\",1.5,-12.34,1970-01-01 00:00:01.500,true\n\
                         ,\"\",,0.05,,\n";
-        assert_eq!(text(Format::Csv, &[batch.clone()], &batch.schema()), expected);
+        assert_eq!(text(Format::Csv, std::slice::from_ref(&batch), &batch.schema()), expected);
         let slices = [batch.slice(0, 1), batch.slice(1, 1)];
         assert_eq!(text(Format::Csv, &slices, &batch.schema()), expected);
     }
@@ -120,7 +120,7 @@ mod tests {
     fn tabs() {
         let batch = batch().project(&[0, 4]).unwrap();
         let expected = "id\tt\n1\t1970-01-01 00:00:01.500\n\t\n";
-        assert_eq!(text(Format::Tsv, &[batch.clone()], &batch.schema()), expected);
+        assert_eq!(text(Format::Tsv, std::slice::from_ref(&batch), &batch.schema()), expected);
     }
 
     #[test]

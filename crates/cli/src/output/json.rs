@@ -117,9 +117,9 @@ mod tests {
     fn rows() {
         let batch = batch();
         let lines = format!("{FIRST}\n{SECOND}\n");
-        assert_eq!(text(Format::Ndjson, &[batch.clone()], &batch.schema()), lines);
+        assert_eq!(text(Format::Ndjson, std::slice::from_ref(&batch), &batch.schema()), lines);
         let array = format!("[{FIRST},\n{SECOND}]\n");
-        assert_eq!(text(Format::Json, &[batch.clone()], &batch.schema()), array);
+        assert_eq!(text(Format::Json, std::slice::from_ref(&batch), &batch.schema()), array);
         let slices = [batch.slice(0, 1), batch.slice(0, 0), batch.slice(1, 1)];
         assert_eq!(text(Format::Json, &slices, &batch.schema()), array);
         assert_eq!(text(Format::Ndjson, &slices, &batch.schema()), lines);

@@ -50,6 +50,6 @@ mod tests {
         let plans = ("plan", strings(["Limit: 1\n  Scan", "Exec"]));
         let batch = RecordBatch::try_from_iter([titles, plans]).unwrap();
         let expected = "logical_plan:\n  Limit: 1\n    Scan\nphysical_plan:\n  Exec\n";
-        assert_eq!(text(Format::Table, &[batch.clone()], &batch.schema()), expected);
+        assert_eq!(text(Format::Table, std::slice::from_ref(&batch), &batch.schema()), expected);
     }
 }

@@ -107,7 +107,7 @@ mod tests {
 +------+--------+--------+
 (2 rows)
 ";
-        assert_eq!(text(Format::Table, &[batch.clone()], &batch.schema()), expected);
+        assert_eq!(text(Format::Table, std::slice::from_ref(&batch), &batch.schema()), expected);
         assert!(text(Format::Table, &[batch.slice(0, 1)], &batch.schema()).ends_with("(1 row)\n"));
         assert!(text(Format::Table, &[], &batch.schema()).ends_with("(0 rows)\n"));
     }
@@ -121,6 +121,6 @@ mod tests {
 |    1 | a \"b\",<br>\\|c |
 | NULL |               |
 ";
-        assert_eq!(text(Format::Markdown, &[batch.clone()], &batch.schema()), expected);
+        assert_eq!(text(Format::Markdown, std::slice::from_ref(&batch), &batch.schema()), expected);
     }
 }

@@ -120,9 +120,9 @@ fn lookup_for(values: &dyn Array) -> Option<Box<dyn Lookup>> {
             has_true: values.as_boolean().has_true(),
             has_false: values.as_boolean().has_false(),
         }),
-        DataType::Utf8 => Box::new(Bytes::of_strings(values.as_string::<i32>())),
-        DataType::LargeUtf8 => Box::new(Bytes::of_strings(values.as_string::<i64>())),
-        DataType::Utf8View => Box::new(Bytes::of_strings(values.as_string_view())),
+        DataType::Utf8 => Box::new(Bytes::of_strings(&values.as_string::<i32>())),
+        DataType::LargeUtf8 => Box::new(Bytes::of_strings(&values.as_string::<i64>())),
+        DataType::Utf8View => Box::new(Bytes::of_strings(&values.as_string_view())),
         DataType::Binary => Box::new(Bytes::new(values.as_binary::<i32>().iter())),
         DataType::LargeBinary => Box::new(Bytes::new(values.as_binary::<i64>().iter())),
         DataType::BinaryView => Box::new(Bytes::new(values.as_binary_view().iter())),
@@ -247,7 +247,7 @@ impl Bytes {
         Bytes(Keys::new(values.flatten().map(Box::from)))
     }
 
-    fn of_strings<'a>(values: impl StringArrayType<'a>) -> Self {
+    fn of_strings<'a>(values: &impl StringArrayType<'a>) -> Self {
         Bytes::new(values.iter().map(|value| value.map(str::as_bytes)))
     }
 
@@ -258,7 +258,7 @@ impl Bytes {
         }
     }
 
-    fn strings<'a>(&self, array: impl StringArrayType<'a>) -> BooleanBuffer {
+    fn strings<'a>(&self, array: &impl StringArrayType<'a>) -> BooleanBuffer {
         BooleanBuffer::collect_bool(array.len(), |i| self.contains(array.value(i).as_bytes()))
     }
 }
@@ -272,9 +272,9 @@ impl Lookup for Bytes {
             }};
         }
         match array.data_type() {
-            DataType::Utf8 => self.strings(array.as_string::<i32>()),
-            DataType::LargeUtf8 => self.strings(array.as_string::<i64>()),
-            DataType::Utf8View => self.strings(array.as_string_view()),
+            DataType::Utf8 => self.strings(&array.as_string::<i32>()),
+            DataType::LargeUtf8 => self.strings(&array.as_string::<i64>()),
+            DataType::Utf8View => self.strings(&array.as_string_view()),
             DataType::Binary => binary!(array.as_binary::<i32>()),
             DataType::LargeBinary => binary!(array.as_binary::<i64>()),
             _ => binary!(array.as_binary_view()),

@@ -10,7 +10,8 @@
 use crate::context::{TaskContext, node_id};
 use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
-use crate::operators::join_output::{JoinOutput, deferred, empty, probe_stream};
+use crate::operators::join_output::JoinOutput;
+use crate::operators::join_probe::{deferred, empty, probe_stream};
 use crate::operators::join_product::{ProductProbe, collect_build};
 use crate::operators::join_pushdown::{Narrowed, offer_filters, restore_columns};
 use crate::operators::join_schema::{join_properties, join_schema, join_statistics};

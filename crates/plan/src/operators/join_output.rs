@@ -1,47 +1,23 @@
-//! From matching row numbers to output batches, for every join type, and the loop that drives a
-//! probe.
+//! From matching row numbers to output batches, for every join type.
 //!
-//! A [`PairSource`] finds, for the rows of a probe batch, the build rows that match (after any
-//! residual condition), and tells [`JoinOutput`], which knows what the join type makes of them:
-//! pairs to emit, probe rows to emit, or marks on build rows. Output batches are selections over
+//! A [`PairSource`](crate::operators::join_probe::PairSource) finds, for the rows of a probe
+//! batch, the build rows that match (after any residual condition), and tells [`JoinOutput`],
+//! which knows what the join type makes of them: pairs to emit, probe rows to emit, or marks on
+//! build rows. Output batches are selections over
 //! the build side and over the probe batches: no value moves here. Small results of several
 //! probe batches are joined by index into one batch.
 
-use crate::execute::BatchStream;
-use crate::operators::join_schema::{emits_build_rows, shows_left, shows_right};
+use crate::operators::join_schema::{shows_left, shows_right};
 use crate::operators::join_state::{BuildRows, NO_ROW};
 use arrow::array::{BooleanArray, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
-use async_stream::try_stream;
 use datafusion_common::{JoinType, Result, ScalarValue};
-use futures::{StreamExt, TryStreamExt};
 use planish_batch::{Batch, Column, RowRef, Selection, gather_rows};
 use std::sync::Arc;
 
 /// Probe batches that may wait, unread, for a batch of output to fill up.
 const MAX_PENDING_BATCHES: usize = 32;
-
-/// Finds matches for probe batches, one batch after the other.
-pub(crate) trait PairSource: Send {
-    /// A new probe batch.
-    fn start(&mut self, probe: &Batch, out: &mut JoinOutput) -> Result<()>;
-
-    /// Finds some matches, at most about a batch's worth, and reports them to `out`; true when
-    /// the current probe batch has no more.
-    fn step(&mut self, out: &mut JoinOutput) -> Result<bool>;
-
-    /// Whether further probe rows can change anything.
-    fn wants_more(&self) -> bool {
-        true
-    }
-
-    /// Called once all probe partitions have finished, before build rows are emitted by their
-    /// marks; false to emit none.
-    fn before_build_rows(&mut self) -> bool {
-        true
-    }
-}
 
 /// Collects matches and turns them into batches.
 pub(crate) struct JoinOutput {
@@ -93,6 +69,11 @@ impl JoinOutput {
         }
     }
 
+    /// The build side.
+    pub(crate) fn build(&self) -> &BuildRows {
+        &self.build
+    }
+
     /// The join type.
     pub(crate) fn join_type(&self) -> JoinType {
         self.join_type
@@ -103,7 +84,8 @@ impl JoinOutput {
         self.target
     }
 
-    fn start(&mut self, probe: &Batch) {
+    /// The next probe batch.
+    pub(crate) fn start(&mut self, probe: &Batch) {
         if shows_right(self.join_type) {
             self.probes.push(Segment { start: self.probe_rows.len(), batch: probe.clone() });
         }
@@ -201,7 +183,7 @@ impl JoinOutput {
     }
 
     /// All matches of the current probe batch are known.
-    fn finish_batch(&mut self, probe: &Batch) -> Result<()> {
+    pub(crate) fn finish_batch(&mut self, probe: &Batch) -> Result<()> {
         match self.join_type {
             JoinType::Right | JoinType::Full => self.pairs(&[], &[], probe.num_rows()),
             JoinType::RightSemi => {
@@ -223,7 +205,7 @@ impl JoinOutput {
     }
 
     /// The next batch that is full, or, `between` probe batches, worth handing on.
-    fn ready(&mut self, between: bool) -> Result<Option<Batch>> {
+    pub(crate) fn ready(&mut self, between: bool) -> Result<Option<Batch>> {
         if let Some(batch) = self.complete.take() {
             return Ok(Some(batch));
         }
@@ -242,7 +224,7 @@ impl JoinOutput {
     }
 
     /// What is left, if anything.
-    fn flush(&mut self) -> Result<Option<Batch>> {
+    pub(crate) fn flush(&mut self) -> Result<Option<Batch>> {
         let rows = self.probe_rows.len().min(self.target);
         if rows == 0 { Ok(None) } else { self.emit(rows).map(Some) }
     }
@@ -307,7 +289,7 @@ impl JoinOutput {
 
     /// The next build rows that the join type emits by their marks, from row `from` on, which
     /// is moved behind them.
-    fn build_rows(&self, from: &mut usize) -> Result<Option<Batch>> {
+    pub(crate) fn build_rows(&self, from: &mut usize) -> Result<Option<Batch>> {
         let Some(matched) = self.build.matched() else { return Ok(None) };
         let total = self.build.len();
         while *from < total {
@@ -354,67 +336,4 @@ fn null_rows(schema: &SchemaRef, rows: usize) -> Result<Batch> {
         .map(|f| Ok(Column::constant(ScalarValue::try_new_null(f.data_type())?, rows)))
         .collect::<Result<Vec<_>>>()?;
     Batch::try_new(Arc::clone(schema), columns, rows)
-}
-
-/// The stream that `setup` makes once it is first polled.
-pub(crate) fn deferred(
-    setup: impl Future<Output = Result<BatchStream>> + Send + 'static,
-) -> BatchStream {
-    Box::pin(futures::stream::once(setup).try_flatten())
-}
-
-/// A stream without batches.
-pub(crate) fn empty() -> BatchStream {
-    Box::pin(futures::stream::empty())
-}
-
-/// Probes all batches of `right`, then emits build rows if this partition is the last one.
-/// `guard` lives as long as the stream.
-pub(crate) fn probe_stream<S, G>(
-    mut right: BatchStream,
-    mut source: S,
-    mut out: JoinOutput,
-    guard: G,
-) -> BatchStream
-where
-    S: PairSource + 'static,
-    G: Send + 'static,
-{
-    Box::pin(try_stream! {
-        let _guard = guard;
-        while source.wants_more() {
-            let Some(probe) = right.next().await else { break };
-            let probe = probe?;
-            if probe.num_rows() == 0 {
-                continue;
-            }
-            out.start(&probe);
-            source.start(&probe, &mut out)?;
-            loop {
-                let done = source.step(&mut out)?;
-                if done {
-                    out.finish_batch(&probe)?;
-                }
-                while let Some(batch) = out.ready(done)? {
-                    yield batch;
-                }
-                // A long probe stays open to cancellation.
-                tokio::task::consume_budget().await;
-                if done {
-                    break;
-                }
-            }
-        }
-        drop(right);
-        while let Some(batch) = out.flush()? {
-            yield batch;
-        }
-        if emits_build_rows(out.join_type) && out.build.finish_probe() && source.before_build_rows()
-        {
-            let mut from = 0;
-            while let Some(batch) = out.build_rows(&mut from)? {
-                yield batch;
-            }
-        }
-    })
 }

@@ -3,7 +3,8 @@
 use crate::context::TaskContext;
 use crate::execution_plan::PlanRef;
 use crate::operators::join_filter::Residual;
-use crate::operators::join_output::{JoinOutput, PairSource};
+use crate::operators::join_output::JoinOutput;
+use crate::operators::join_probe::PairSource;
 use crate::operators::join_schema::emits_build_rows;
 use crate::operators::join_state::{BuildRows, Collector, MatchedRows, grow};
 use datafusion_common::{JoinType, Result, ScalarValue, internal_err};

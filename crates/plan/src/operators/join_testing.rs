@@ -5,7 +5,7 @@ use crate::execute::{collect, collect_partitioned, execute_stream};
 use crate::execution_plan::PlanRef;
 use crate::operators::join_filter::{ColumnIndex, JoinFilter};
 use crate::operators::memory::MemoryScanExec;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_empty_array};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, new_empty_array};
 use arrow::compute::{cast, kernels::cmp};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 use datafusion_common::config::ConfigOptions;

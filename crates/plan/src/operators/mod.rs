@@ -8,6 +8,7 @@ pub mod filter;
 pub mod hash_join;
 pub mod join_filter;
 mod join_output;
+mod join_probe;
 mod join_product;
 mod join_pushdown;
 mod join_schema;

@@ -75,12 +75,12 @@ impl ColumnDecoder<'_> {
             None => field.bytes.is_empty(),
         };
         if null && !self.field.is_nullable() {
-            return Err(self.error(row, "is NULL and may not be".to_owned()));
+            return Err(self.error(row, "is NULL and may not be"));
         }
         Ok((!null).then_some(field))
     }
 
-    fn error(&self, row: usize, what: String) -> RecordError {
+    fn error(&self, row: usize, what: &str) -> RecordError {
         RecordError {
             line: self.records.line(row),
             message: format!("column {} {what}", self.field.name()),
@@ -90,11 +90,11 @@ impl ColumnDecoder<'_> {
     fn cannot_parse(&self, row: usize, bytes: &[u8]) -> RecordError {
         let text = String::from_utf8_lossy(bytes);
         let shown: String = text.chars().take(40).collect();
-        self.error(row, format!("is {}, and '{shown}' is not", self.field.data_type()))
+        self.error(row, &format!("is {}, and '{shown}' is not", self.field.data_type()))
     }
 
     fn utf8<'a>(&self, row: usize, bytes: &'a [u8]) -> Result<&'a str, RecordError> {
-        std::str::from_utf8(bytes).map_err(|_| self.error(row, "is not UTF-8".to_owned()))
+        std::str::from_utf8(bytes).map_err(|_| self.error(row, "is not UTF-8"))
     }
 
     fn parsed<T: Parser>(&self) -> Decoded {
@@ -124,7 +124,7 @@ impl ColumnDecoder<'_> {
     fn timestamps(&self, unit: TimeUnit, zone: Option<&str>) -> Decoded {
         let zone: arrow::array::timezone::Tz = match zone.unwrap_or("+00:00").parse() {
             Ok(zone) => zone,
-            Err(_) => return Err(self.error(0, format!("has an unknown time zone {zone:?}"))),
+            Err(_) => return Err(self.error(0, &format!("has an unknown time zone {zone:?}"))),
         };
         let instant = |text: &str| -> Option<DateTime<Utc>> {
             string_to_datetime(&zone, text).ok().map(|time| time.to_utc())
@@ -187,7 +187,7 @@ impl ColumnDecoder<'_> {
                 }
             };
             if !appended {
-                return Err(self.error(row, "is not UTF-8".to_owned()));
+                return Err(self.error(row, "is not UTF-8"));
             }
         }
         Ok(Arc::new(out.finish()))
@@ -215,6 +215,6 @@ impl ColumnDecoder<'_> {
         }
         let options = CastOptions { safe: false, ..CastOptions::default() };
         cast_with_options(&out.finish(), to, &options)
-            .map_err(|e| self.error(0, format!("cannot be read as {to}: {e}")))
+            .map_err(|e| self.error(0, &format!("cannot be read as {to}: {e}")))
     }
 }

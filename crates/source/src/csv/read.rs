@@ -50,7 +50,7 @@ pub(super) fn file(source: Arc<CsvSource>, file: usize, request: ReadRequest) ->
                             field,
                             options: &options,
                         };
-                        Column::flat(decoder.decode().map_err(|e| at_line(info.path(), e))?)
+                        Column::flat(decoder.decode().map_err(|e| at_line(info.path(), &e))?)
                     }
                     None => Column::constant(
                         ScalarValue::try_new_null(field.data_type())?,
@@ -110,7 +110,7 @@ fn place_columns(
     }
 }
 
-fn at_line(path: &str, error: RecordError) -> DataFusionError {
+fn at_line(path: &str, error: &RecordError) -> DataFusionError {
     DataFusionError::Execution(format!("{path}, line {}: {}", error.line, error.message))
 }
 
@@ -175,7 +175,7 @@ impl<'a> Blocks<'a> {
         loop {
             let at_end = self.offset == self.size;
             let read = self.reader.read(&self.data, self.position, at_end, most);
-            let (records, next) = read.map_err(|e| at_line(self.file.path(), e))?;
+            let (records, next) = read.map_err(|e| at_line(self.file.path(), &e))?;
             self.position = next;
             if !records.is_empty() {
                 self.reader.expect_width(records.width());

@@ -264,3 +264,69 @@ impl Bound {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int32Array, RecordBatch, StringArray, UInt32Array};
+    use bytes::Bytes;
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::metadata::{FileMetaData, ParquetMetaDataReader};
+    use parquet::file::statistics::Statistics as Stored;
+
+    fn written() -> ParquetMetaData {
+        let batch = RecordBatch::try_from_iter([
+            ("i", Arc::new(Int32Array::from(vec![1, 2])) as ArrayRef),
+            ("u", Arc::new(UInt32Array::from(vec![1, u32::MAX]))),
+            ("s", Arc::new(StringArray::from(vec!["a", "b"]))),
+        ])
+        .unwrap();
+        let mut bytes = vec![];
+        let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(bytes)).unwrap()
+    }
+
+    fn trusted(metadata: &ParquetMetaData) -> Vec<bool> {
+        let group = metadata.row_group(0);
+        (0..3).map(|leaf| trusts_bounds(metadata, group, leaf)).collect()
+    }
+
+    /// The same footer, as written before column orders were.
+    fn without_orders(
+        metadata: &ParquetMetaData,
+        groups: Vec<RowGroupMetaData>,
+    ) -> ParquetMetaData {
+        let file = metadata.file_metadata();
+        let schema = file.schema_descr_ptr();
+        ParquetMetaData::new(FileMetaData::new(1, 2, None, None, schema, None), groups)
+    }
+
+    #[test]
+    fn bounds_without_an_order_are_not_trusted() {
+        let metadata = written();
+        assert_eq!(trusted(&metadata), [true, true, true]);
+        let groups = metadata.row_groups().to_vec();
+        assert_eq!(trusted(&without_orders(&metadata, groups)), [false, false, false]);
+    }
+
+    #[test]
+    fn old_bounds_are_trusted_for_signed_numbers_only() {
+        let metadata = written();
+        let old = [
+            Stored::int32(Some(1), Some(2), None, Some(0), true),
+            Stored::int32(Some(-1), Some(1), None, Some(0), true),
+            Stored::byte_array(Some("a".into()), Some("b".into()), None, Some(0), true),
+        ];
+        let mut group = metadata.row_group(0).clone().into_builder();
+        let columns = metadata.row_group(0).columns().iter().zip(old);
+        group = group.set_column_metadata(
+            columns
+                .map(|(c, old)| c.clone().into_builder().set_statistics(old).build().unwrap())
+                .collect(),
+        );
+        let old = without_orders(&metadata, vec![group.build().unwrap()]);
+        assert_eq!(trusted(&old), [true, false, false]);
+    }
+}

@@ -1,4 +1,5 @@
 //! Scans of generated files.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod common;
 mod csv;

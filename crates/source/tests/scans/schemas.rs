@@ -164,3 +164,34 @@ async fn short_decimals_stay_64_bits_wide_until_they_are_read() {
         assert!(max.contains("7") && max.starts_with("Exact"), "{max}");
     }
 }
+
+#[tokio::test]
+async fn int96_timestamps_are_read_and_their_bounds_are_not_believed() {
+    use parquet::data_type::{Int96, Int96Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let schema = Arc::new(parse_message_type("message m { required int96 t; }").unwrap());
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    // The julian day of 1970-01-01, and the day before it.
+    let values = [2_440_588, 2_440_587].map(|day| {
+        let mut value = Int96::new();
+        value.set_data(0, 0, day);
+        value
+    });
+    column.typed::<Int96Type>().write_batch(&values, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    let options = options(1, 10);
+    let plan = table(&path).await.unwrap().scan(None, &options).unwrap();
+    let got = run(&plan, &options).await.unwrap();
+    assert_eq!(got, ["1970-01-01T00:00:00", "1969-12-31T00:00:00"]);
+    let t = &plan.statistics(None).unwrap().column_statistics[0];
+    assert_eq!(t.min_value.get_value(), None);
+    assert_eq!(t.null_count.to_string(), "Exact(0)");
+}

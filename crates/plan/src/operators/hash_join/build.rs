@@ -3,7 +3,8 @@
 
 use crate::context::TaskContext;
 use crate::execution_plan::PlanRef;
-use crate::operators::hash_join::keys::{KeyEncoder, canonical_floats, null_rows};
+use crate::floats::normalize_floats;
+use crate::operators::hash_join::keys::{KeyEncoder, null_rows};
 use crate::operators::hash_join::table::{JoinTable, plan_table};
 use crate::operators::join_schema::emits_build_rows;
 use crate::operators::join_state::{BuildRows, Collector, MatchedRows, grow};
@@ -71,7 +72,7 @@ impl BuildSpec {
         let digest = move |batch: &Batch| {
             let keys = encoder.encode(&exprs, batch)?;
             let values = match &in_key {
-                Some(key) => Some(canonical_floats(key.evaluate_array(batch)?)),
+                Some(key) => Some(normalize_floats(&key.evaluate_array(batch)?)?),
                 None => None,
             };
             let bytes = keys.size() + values.as_ref().map_or(0, |v| v.get_array_memory_size());

@@ -16,6 +16,7 @@
 mod build;
 mod keys;
 mod null_aware;
+mod pack;
 mod probe;
 mod pushdown;
 mod table;
@@ -26,7 +27,8 @@ use crate::context::{TaskContext, node_id};
 use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
 use crate::operators::join_filter::{JoinFilter, Residual};
-use crate::operators::join_output::{JoinOutput, deferred, empty, probe_stream};
+use crate::operators::join_output::JoinOutput;
+use crate::operators::join_probe::{deferred, empty, probe_stream};
 use crate::operators::join_pushdown::restore_columns;
 use crate::operators::join_schema::{emits_build_rows, join_properties, join_statistics};
 use crate::properties::PlanProperties;

@@ -10,10 +10,12 @@
 //!   all probe rows and all build rows with NULL probe rows;
 //! - further keys: the table is keyed on those, and the compared key becomes a condition.
 
+use crate::floats::normalize_floats;
 use crate::operators::hash_join::build::HashBuild;
-use crate::operators::hash_join::keys::{KeyBatch, KeyEncoder, canonical_floats, null_rows};
+use crate::operators::hash_join::keys::{KeyBatch, KeyEncoder, null_rows};
 use crate::operators::join_filter::Residual;
-use crate::operators::join_output::{JoinOutput, PairSource};
+use crate::operators::join_output::JoinOutput;
+use crate::operators::join_probe::PairSource;
 use crate::operators::join_state::NO_ROW;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::kernels::cmp;
@@ -82,7 +84,7 @@ impl PairSource for NullAwareProbe {
         let keys = self.encoder.encode(&self.keys, probe)?;
         let heads = self.build.table.heads(&keys);
         let in_values = match &self.in_key {
-            Some(key) => Some(canonical_floats(key.evaluate_array(probe)?)),
+            Some(key) => Some(normalize_floats(&key.evaluate_array(probe)?)?),
             None => None,
         };
         let residual_side =

@@ -3,7 +3,8 @@
 use crate::operators::hash_join::build::HashBuild;
 use crate::operators::hash_join::keys::{KeyBatch, KeyEncoder};
 use crate::operators::join_filter::Residual;
-use crate::operators::join_output::{JoinOutput, PairSource};
+use crate::operators::join_output::JoinOutput;
+use crate::operators::join_probe::PairSource;
 use crate::operators::join_state::NO_ROW;
 use datafusion_common::{JoinType, Result, internal_err};
 use planish_batch::Batch;

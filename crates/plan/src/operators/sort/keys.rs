@@ -4,6 +4,7 @@
 //! two) whose unsigned order is the wanted order. All others are encoded by `arrow::row`, with
 //! the first eight bytes at hand and the rest read only for ties.
 
+use crate::floats::normalize_floats;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{
@@ -88,7 +89,7 @@ impl KeyEncoder {
         };
         let mut words = vec![W::default(); batch.num_rows()];
         for (expr, packing) in self.exprs.iter().zip(packing) {
-            pack(&mut words, &expr.evaluate_array(batch)?, packing)?;
+            pack(&mut words, &key_array(expr, batch)?, packing)?;
         }
         Ok(words)
     }
@@ -98,9 +99,14 @@ impl KeyEncoder {
             return internal_err!("sort keys are packed");
         };
         let arrays =
-            self.exprs.iter().map(|expr| expr.evaluate_array(batch)).collect::<Result<Vec<_>>>()?;
+            self.exprs.iter().map(|expr| key_array(expr, batch)).collect::<Result<Vec<_>>>()?;
         Ok(converter.convert_columns(&arrays)?)
     }
+}
+
+/// A key's values, equal floats made one: `-0.0` and `0.0` are ties.
+fn key_array(expr: &PhysicalExprRef, batch: &Batch) -> Result<ArrayRef> {
+    normalize_floats(&expr.evaluate_array(batch)?)
 }
 
 /// Bits of a value of a type that can be packed.

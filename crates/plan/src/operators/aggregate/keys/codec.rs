@@ -4,10 +4,10 @@
 //! of 32 bits first. Dictionaries are interned once per entry that occurs, not once per row.
 
 use super::bits::{intern_all, intern_bytes, intern_views, native, pack, widened};
-use super::floats::{normal16, normal32, normal64};
 use super::interner::BytesInterner;
 use super::known::KnownCodes;
 use super::packed::Key;
+use crate::floats::{normal16, normal32, normal64};
 use arrow::array::{
     Array, ArrayData, ArrayRef, AsArray, BooleanArray, UInt32Array, make_array, new_null_array,
 };

@@ -6,18 +6,17 @@
 
 mod bits;
 mod codec;
-mod floats;
 mod interner;
 mod known;
 mod packed;
 mod rows;
 mod slots;
 
+pub(super) use crate::floats::{has_floats, normalize_floats};
 use arrow::array::ArrayRef;
 use arrow::datatypes::FieldRef;
 use codec::KeyColumn;
 use datafusion_common::Result;
-pub(super) use floats::{has_floats, normalize_floats};
 use packed::PackedKeys;
 use planish_batch::Column;
 use rows::RowKeys;

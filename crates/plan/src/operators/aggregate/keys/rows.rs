@@ -1,8 +1,8 @@
 //! [`RowKeys`]: groups by rows in Arrow's row format, for keys of any type.
 
 use super::KeyTable;
-use super::floats::normalize_floats;
 use super::slots::{SlotTable, hash_bytes};
+use crate::floats::normalize_floats;
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;

@@ -1,4 +1,6 @@
-//! One bit pattern per group of equal floats: `-0.0` becomes `0.0`, every NaN the same NaN.
+//! One bit pattern per set of equal floats: `-0.0` becomes `0.0`, every NaN the same NaN.
+//!
+//! SQL's `=` says they are equal, their bits do not: grouping, join and sort keys go through here.
 
 use arrow::array::{Array, ArrayRef, AsArray, make_array};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type};
@@ -30,7 +32,7 @@ type F16 = <Float16Type as ArrowPrimitiveType>::Native;
 macro_rules! normal_bits {
     ($name:ident, $type:ty, $infinity:expr, $nan:expr) => {
         #[inline]
-        pub(super) fn $name(bits: $type) -> $type {
+        pub(crate) fn $name(bits: $type) -> $type {
             let magnitude = bits & (<$type>::MAX >> 1);
             if magnitude == 0 {
                 0
