@@ -426,6 +426,15 @@ mod tests {
             MemoryScanExec: partitions=1, batches=1, projection=[b@1]
             MemoryScanExec: partitions=2, batches=2, projection=[x@0, z@2]
         ");
+        let nested = filter(gt(col("y", 4), 3), joined());
+        assert_snapshot!(rule().fires(project(vec![(plus_one("a", 0), "s")], nested)), @r"
+        ProjectionExec: expr=[a@0 + 1 AS s]
+          FilterExec: y@1 > 3
+            ProjectionExec: expr=[a@0, y@3]
+              HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(b@1, x@0)]
+                MemoryScanExec: partitions=1, batches=1, projection=[a@0, b@1]
+                MemoryScanExec: partitions=2, batches=2, projection=[x@0, y@1]
+        ");
     }
 
     #[test]
