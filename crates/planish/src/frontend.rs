@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The statements of `text`, in order; the last may lack its `;`.
 pub(crate) fn parse(text: &str, options: &ConfigOptions) -> Result<VecDeque<DFStatement>> {
     let parser = &options.sql_parser;
-    let dialect = dialect_from_str(parser.dialect.to_string());
+    let dialect = dialect_from_str(parser.dialect);
     let Some(dialect) = dialect else {
         return Err(DataFusionError::Plan(format!("unknown SQL dialect {}", parser.dialect)));
     };

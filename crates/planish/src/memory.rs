@@ -106,7 +106,7 @@ fn limit(value: &str) -> Result<Option<usize>> {
 
 fn show_size(bytes: usize) -> String {
     for (shift, unit) in [(30, "GB"), (20, "MB"), (10, "KB")] {
-        if bytes >= 1 << shift && bytes % (1 << shift) == 0 {
+        if bytes >= 1 << shift && bytes.is_multiple_of(1 << shift) {
             return format!("{}{unit}", bytes >> shift);
         }
     }

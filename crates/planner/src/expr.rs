@@ -4,9 +4,11 @@
 //! at names.
 
 use arrow::compute::{SortOptions, can_cast_types};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::{DFSchema, Result, not_impl_err, plan_err};
+use datafusion_common::{
+    Column as LogicalColumn, DFSchema, Result, TableReference, not_impl_err, plan_err,
+};
 use datafusion_expr::expr::{
     Between, BinaryExpr as LogicalBinary, Case, Like, ScalarFunction, Sort,
 };
@@ -60,9 +62,7 @@ impl Lowering<'_> {
     fn lower(&self, expr: &Expr) -> Result<PhysicalExprRef> {
         Ok(match expr {
             Expr::Alias(alias) => self.lower(&alias.expr)?,
-            Expr::Column(column) => {
-                Arc::new(Column::new(&column.name, self.input.index_of_column(column)?))
-            }
+            Expr::Column(column) => Arc::new(Column::new(&column.name, self.column_index(column)?)),
             Expr::Literal(value, metadata) => {
                 Arc::new(Literal::new_with_metadata(value.clone(), metadata.clone()))
             }
@@ -103,6 +103,24 @@ impl Lowering<'_> {
 
     fn lower_all(&self, exprs: &[Expr]) -> Result<Vec<PhysicalExprRef>> {
         exprs.iter().map(|expr| self.lower(expr)).collect()
+    }
+
+    /// The index of `column`. A bare name that several tables have, and no column without a
+    /// table, is ambiguous: the front end's own lookup would take the first.
+    fn column_index(&self, column: &LogicalColumn) -> Result<usize> {
+        if column.relation.is_none() {
+            let named = |(_, (_, field)): &(usize, (Option<&TableReference>, &FieldRef))| {
+                field.name() == &column.name
+            };
+            let found: Vec<_> = self.input.iter().enumerate().filter(named).collect();
+            let mut free = found.iter().filter(|(_, (table, _))| table.is_none());
+            match (free.next(), free.next(), found.len()) {
+                (Some((index, _)), None, _) => return Ok(*index),
+                (_, _, 2..) => return plan_err!("column {} is ambiguous", column.name),
+                _ => {}
+            }
+        }
+        self.input.index_of_column(column)
     }
 
     fn binary(&self, binary: &LogicalBinary) -> Result<PhysicalExprRef> {
@@ -261,7 +279,7 @@ pub fn create_sort_expr(
 mod tests {
     use super::*;
     use arrow::datatypes::{Field, Schema};
-    use datafusion_common::{Column as LogicalColumn, ScalarValue, TableReference};
+    use datafusion_common::ScalarValue;
     use datafusion_expr::expr::Placeholder;
     use datafusion_expr::{ColumnarValue, Volatility, cast, col, create_udf, lit, try_cast, when};
 

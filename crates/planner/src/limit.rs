@@ -36,7 +36,7 @@ impl Lowering {
         if is_volatile(&physical) || has_subquery(&physical) {
             return not_impl_err!("{clause} with an expression that is not constant: {expr}");
         }
-        let row = Batch::try_new(DFSchema::empty().inner().clone(), vec![], 1)?;
+        let row = Batch::try_new(Arc::clone(DFSchema::empty().inner()), vec![], 1)?;
         let value = match physical.evaluate(&row)? {
             ColumnarValue::Scalar(value) => value,
             ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0)?,

@@ -20,6 +20,13 @@ pub(crate) struct ResolvedScans {
     plans: HashMap<usize, PlanRef>,
 }
 
+/// A scan that its table has not been asked for yet.
+struct PendingScan {
+    key: usize,
+    table: Arc<dyn crate::Table>,
+    projection: Option<Vec<usize>>,
+}
+
 fn key(scan: &TableScan) -> usize {
     std::ptr::from_ref(scan) as usize
 }
@@ -27,7 +34,7 @@ fn key(scan: &TableScan) -> usize {
 impl ResolvedScans {
     /// Asks each table once per scan.
     pub(crate) async fn resolve(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Self> {
-        let mut pending: Vec<(usize, Arc<dyn crate::Table>, Option<Vec<usize>>)> = vec![];
+        let mut pending: Vec<PendingScan> = vec![];
         plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
                 let Some(source) = scan.source.downcast_ref::<TableSourceAdapter>() else {
@@ -39,12 +46,13 @@ impl ResolvedScans {
                 // Filters that the front end left in a scan may read any column of the table.
                 let projection =
                     if scan.filters.is_empty() { scan.projection.clone() } else { None };
-                pending.push((key(scan), Arc::clone(source.table()), projection));
+                let table = Arc::clone(source.table());
+                pending.push(PendingScan { key: key(scan), table, projection });
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
         let mut plans = HashMap::with_capacity(pending.len());
-        for (key, table, projection) in pending {
+        for PendingScan { key, table, projection } in pending {
             if let std::collections::hash_map::Entry::Vacant(entry) = plans.entry(key) {
                 entry.insert(table.scan(projection.as_deref(), options).await?);
             }

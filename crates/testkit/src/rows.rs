@@ -98,11 +98,20 @@ fn compare_values(a: &ScalarValue, b: &ScalarValue, options: SortOptions) -> Ord
         (false, false) => {}
     }
     let ordering = match (a, b) {
-        (ScalarValue::Float64(Some(a)), ScalarValue::Float64(Some(b))) => a.total_cmp(b),
-        (ScalarValue::Float32(Some(a)), ScalarValue::Float32(Some(b))) => a.total_cmp(b),
+        (ScalarValue::Float64(Some(a)), ScalarValue::Float64(Some(b))) => {
+            normal(*a).total_cmp(&normal(*b))
+        }
+        (ScalarValue::Float32(Some(a)), ScalarValue::Float32(Some(b))) => {
+            normal(f64::from(*a)).total_cmp(&normal(f64::from(*b)))
+        }
         _ => a.partial_cmp(b).unwrap(),
     };
     if options.descending { ordering.reverse() } else { ordering }
+}
+
+/// `-0.0` as `0.0`, every NaN as one, for comparisons as SQL makes them.
+fn normal(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value + 0.0 }
 }
 
 /// Asserts that `batches`, read in order, are sorted by `keys`.

@@ -185,13 +185,23 @@ fn sink_below(plan: &PlanRef) -> Result<PlanRef> {
     })
 }
 
-/// Whether narrowing cost no node, or lets an operator hold less.
+/// Whether narrowing lets a source read less or an operator hold less, or at least cost no node.
+/// What is left of the narrowing projection on top merges with the one that asked for it.
 fn is_worth_it(before: &PlanRef, after: &PlanRef) -> bool {
-    if after.downcast_ref::<ProjectionExec>().is_some_and(|p| same(p.input(), before)) {
-        return false;
-    }
     let below = after.downcast_ref::<ProjectionExec>().map_or(after, ProjectionExec::input);
-    projections(after) <= projections(before) || shrinks_what_is_held(below)
+    !same(below, before)
+        && (width_of_sources(below) < width_of_sources(before)
+            || shrinks_what_is_held(below)
+            || projections(below) <= projections(before))
+}
+
+/// How many columns all leaves yield.
+fn width_of_sources(plan: &PlanRef) -> usize {
+    let children = plan.children();
+    if children.is_empty() {
+        return plan.schema().fields().len();
+    }
+    children.into_iter().map(width_of_sources).sum()
 }
 
 fn projections(plan: &PlanRef) -> usize {
@@ -404,10 +414,18 @@ mod tests {
             let (left, right) = (scan(&["a", "b", "c"], 1), scan(&["x", "y", "z"], 2));
             join(&[(1, 0)], JoinType::Inner, mode, left, right)
         };
-        assert_snapshot!(rule().fires(project(vec![(plus_one("z", 5), "s")], joined())), @"");
-        assert_snapshot!(rule().fires(columns(&[5, 1], joined())), @"");
-        let nested = filter(gt(col("y", 4), 3), joined());
-        assert_snapshot!(rule().fires(project(vec![(plus_one("a", 0), "s")], nested)), @"");
+        assert_snapshot!(rule().fires(project(vec![(plus_one("z", 5), "s")], joined())), @r"
+        ProjectionExec: expr=[z@2 + 1 AS s]
+          HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(b@0, x@0)]
+            MemoryScanExec: partitions=1, batches=1, projection=[b@1]
+            MemoryScanExec: partitions=2, batches=2, projection=[x@0, z@2]
+        ");
+        assert_snapshot!(rule().fires(columns(&[5, 1], joined())), @r"
+        ProjectionExec: expr=[z@2, b@0]
+          HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(b@0, x@0)]
+            MemoryScanExec: partitions=1, batches=1, projection=[b@1]
+            MemoryScanExec: partitions=2, batches=2, projection=[x@0, z@2]
+        ");
     }
 
     #[test]

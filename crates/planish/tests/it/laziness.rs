@@ -11,10 +11,8 @@ const ROWS: i64 = 100_000;
 /// `wide(k, pick, c0, .., c13)`, of which `pick = 0` keeps one row in a hundred, and `dim(k, name)`.
 fn session() -> Result<Session> {
     let session = Session::builder().target_partitions(2).build()?;
-    let mut fields = vec![
-        Field::new("k", DataType::Int64, false),
-        Field::new("pick", DataType::Int64, false),
-    ];
+    let mut fields =
+        vec![Field::new("k", DataType::Int64, false), Field::new("pick", DataType::Int64, false)];
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values((0..ROWS).map(|i| i % 50))),
         Arc::new(Int64Array::from_iter_values((0..ROWS).map(|i| i % 100))),

@@ -2,6 +2,7 @@
 
 use crate::common::{GRID, session_with, sorted_rows};
 use planish::{Result, Session};
+use std::sync::Arc;
 
 /// Queries with their rows, sorted as text.
 const QUERIES: &[(&str, &[&str])] = &[
@@ -212,7 +213,7 @@ fn results_have_the_schema_of_the_logical_plan() -> Result<()> {
     let session = crate::common::session()?;
     for (sql, _) in QUERIES.iter().chain(ORDERED) {
         let query = session.sql(sql)?;
-        let promised = query.logical_plan().schema().inner().clone();
+        let promised = Arc::clone(query.logical_plan().schema().inner());
         assert_eq!(query.schema(), promised, "{sql}");
         for batch in query.collect()? {
             assert_eq!(batch.schema(), promised, "{sql}");
