@@ -83,8 +83,11 @@ fn skips_rows(plan: &LogicalPlan) -> bool {
 
 /// A column named in USING is taken from the left side, where an unmatched row has NULL.
 fn check_join(join: &Join) -> Result<()> {
-    if join.join_constraint == JoinConstraint::Using && join.join_type == JoinType::Full {
-        return not_impl_err!("FULL JOIN with USING or NATURAL is not supported yet; write ON");
+    if join.join_constraint == JoinConstraint::Using
+        && matches!(join.join_type, JoinType::Right | JoinType::Full)
+    {
+        let kind = join.join_type.to_string().to_uppercase();
+        return not_impl_err!("{kind} JOIN with USING or NATURAL is not supported yet; write ON");
     }
     Ok(())
 }

@@ -42,7 +42,8 @@ fn errors_name_the_thing() -> Result<()> {
         ("SELECT id FROM emp WHERE EXISTS (SELECT 1 FROM dept OFFSET 5)", "OFFSET"),
         ("SELECT id FROM emp WHERE random() BETWEEN 0.1 AND 0.2", "BETWEEN"),
         ("INSERT INTO nothing VALUES (1)", "INSERT"),
-        ("SELECT name FROM dept a FULL JOIN dept b USING (name)", "USING"),
+        ("SELECT name FROM dept a FULL JOIN dept b USING (name)", "FULL JOIN with USING"),
+        ("SELECT name FROM dept a RIGHT JOIN dept b USING (name)", "RIGHT JOIN with USING"),
         ("EXPLAIN FORMAT TREE SELECT 1", "tree"),
     ] {
         let error = error(&session, sql);

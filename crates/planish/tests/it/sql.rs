@@ -137,7 +137,7 @@ const QUERIES: &[(&str, &[&str])] = &[
         "SELECT id FROM emp WHERE (SELECT name FROM dept WHERE false) IS NULL AND id < 3",
         &["1", "2"],
     ),
-    ("SELECT count(*) FROM dept a RIGHT JOIN dept b USING (name)", &["3"]),
+    ("SELECT count(*) FROM dept a RIGHT JOIN dept b ON a.name = b.name", &["3"]),
     // Names that repeat, literals.
     ("SELECT 1 + 2 * 3, (1 + 2) * 3", &["7 | 9"]),
     ("SELECT id, id, id AS id, * FROM emp WHERE id = 1", &["1 | 1 | 1 | 1 | ops | 10"]),
