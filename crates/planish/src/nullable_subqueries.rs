@@ -11,8 +11,7 @@ use datafusion_expr::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// `plan` with the column of every uncorrelated scalar subquery nullable that may have no row.
-/// (One that is correlated becomes a left join, whose columns are nullable.)
+/// `plan` with the column of every scalar subquery nullable that may have no row.
 pub(crate) fn make_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !plan_needs_it(&plan)? {
         return Ok(plan);
@@ -38,9 +37,7 @@ fn plan_needs_it(plan: &LogicalPlan) -> Result<bool> {
 fn needs_it(expr: &Expr) -> bool {
     let Expr::ScalarSubquery(subquery) = expr else { return false };
     let fields = subquery.subquery.schema().fields();
-    subquery.outer_ref_columns.is_empty()
-        && fields.iter().any(|field| !field.is_nullable())
-        && !has_one_row(&subquery.subquery)
+    fields.iter().any(|field| !field.is_nullable()) && !has_one_row(&subquery.subquery)
 }
 
 /// Whether `plan` yields exactly one row for sure.

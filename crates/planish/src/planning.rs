@@ -2,6 +2,7 @@
 //! physical optimizer.
 
 use crate::functions::Functions;
+use crate::not_in::name_compared_values;
 use crate::nullable_subqueries::make_nullable;
 use crate::optimizer_config::QueryOptimizerConfig;
 use crate::refuse;
@@ -94,7 +95,7 @@ pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Plann
     let options = state.config();
     let analyzed = analyze(plan, &options)?;
     refuse::changed_meanings(&analyzed)?;
-    let analyzed = make_nullable(analyzed)?;
+    let analyzed = make_nullable(name_compared_values(analyzed)?)?;
     let logical = optimize(analyzed, &options, &state.functions)?;
     let planner = PhysicalPlanner::new(Arc::clone(&options));
     let physical = planner.create_physical_plan(&logical).await?;

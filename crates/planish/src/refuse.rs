@@ -66,8 +66,45 @@ fn check_expression(expr: &Expr) -> Result<()> {
         Expr::Exists(exists) if skips_rows(&exists.subquery.subquery) => {
             not_impl_err!("EXISTS over a query with OFFSET is not supported yet")
         }
+        Expr::Exists(exists) if aggregates_correlated(&exists.subquery.subquery)? => {
+            not_impl_err!(
+                "EXISTS over a correlated aggregate without GROUP BY is not supported yet"
+            )
+        }
+        Expr::InSubquery(list) if aggregates_correlated(&list.subquery.subquery)? => {
+            not_impl_err!("IN over a correlated aggregate without GROUP BY is not supported yet")
+        }
+        // The condition is looked up in the plan without the subquery.
+        Expr::InSubquery(list) if list.expr.contains_outer() => {
+            not_impl_err!(
+                "IN (subquery) over a value of an outer query is not supported yet: {expr}"
+            )
+        }
+        Expr::ScalarSubquery(subquery) if filters_correlated_aggregate(&subquery.subquery)? => {
+            not_impl_err!(
+                "HAVING in a correlated scalar subquery without GROUP BY is not supported yet"
+            )
+        }
         _ => Ok(()),
     }
+}
+
+/// Whether a correlated aggregate yields one row for every outer row: as a join it has none for
+/// those without a match.
+fn aggregates_correlated(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        Ok(matches!(node, LogicalPlan::Aggregate(aggregate)
+            if aggregate.group_expr.is_empty() && !aggregate.input.all_out_ref_exprs().is_empty()))
+    })
+}
+
+/// Whether the one row of a correlated aggregate may be filtered out: as a join it has NULL, or
+/// the aggregate of nothing, for those.
+fn filters_correlated_aggregate(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| match node {
+        LogicalPlan::Filter(filter) => aggregates_correlated(&filter.input),
+        _ => Ok(false),
+    })
 }
 
 fn skips_rows(plan: &LogicalPlan) -> bool {

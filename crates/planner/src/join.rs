@@ -2,7 +2,7 @@
 //! a nested-loop join.
 
 use crate::planner::Lowering;
-use datafusion_common::{Column, DFSchema, JoinSide, JoinType, Result, internal_err, plan_err};
+use datafusion_common::{Column, DFSchema, JoinSide, JoinType, Result, not_impl_err, plan_err};
 use datafusion_expr::type_coercion::binary::comparison_coercion;
 use datafusion_expr::{Expr, ExprSchemable, Join};
 use planish_expr::PhysicalExprRef;
@@ -36,7 +36,10 @@ impl Lowering {
             )?));
         }
         if node.null_aware {
-            return internal_err!("a null-aware join without keys");
+            return not_impl_err!(
+                "NOT IN (subquery) over a value of an outer query, or of one side only, is not \
+                 supported yet"
+            );
         }
         if filter.is_none() && node.join_type == JoinType::Inner {
             return Ok(Arc::new(CrossJoinExec::new(left, right)));
