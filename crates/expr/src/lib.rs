@@ -7,6 +7,7 @@
 //! Architecture invariants: nothing here knows a plan or does I/O. Only the module [`udf`] names
 //! `datafusion_physical_expr*`, and only to call DataFusion's functions.
 
+pub mod analysis;
 pub mod equivalence;
 pub mod expressions;
 pub mod partitioning;
