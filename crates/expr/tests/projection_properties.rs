@@ -3,142 +3,30 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 // Helpers of tests count as tests.
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion_common::ScalarValue;
+mod generator;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion_expr::Operator;
+use generator::{Expressions, Random, input, rows};
 use planish_batch::Batch;
-use planish_expr::expressions::{
-    BetweenExpr, BinaryExpr, CaseExpr, CastExpr, CoalesceExpr, Column, InListExpr, IsNullExpr,
-    Literal, NegativeExpr, NotExpr, lit,
-};
+use planish_expr::PhysicalExprRef;
+use planish_expr::expressions::{BinaryExpr, Column, Literal};
 use planish_expr::projection::{
     ProjectionExpr, ProjectionExprs, merge_repeats_work, narrow_expr, project_expr,
     reassign_expr_columns, unproject_expr, update_expr,
 };
 use planish_expr::utils::column_indices;
-use planish_expr::PhysicalExprRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 type Expr = PhysicalExprRef;
 
 const CASES: u64 = 400;
-const ROWS: usize = 9;
 
-/// xorshift64*, by Vigna, "An experimental exploration of Marsaglia's xorshift generators".
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
-    }
-
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-}
-
-/// Four numbers and a truth value, all with NULLs.
-fn input() -> SchemaRef {
-    let number = |n: &str| Field::new(n, DataType::Int64, true);
-    let mut fields: Vec<_> = ["a", "b", "c", "d"].map(number).into();
-    fields.push(Field::new("t", DataType::Boolean, true));
-    Arc::new(Schema::new(fields))
-}
-
-fn rows(r: &mut Random) -> Batch {
-    let mut columns: Vec<ArrayRef> = vec![];
-    for _ in 0..4 {
-        let value = |_| (r.below(5) > 0).then(|| r.below(7) as i64 - 3);
-        columns.push(Arc::new((0..ROWS).map(value).collect::<Int64Array>()));
-    }
-    let truth = |_| (r.below(4) > 0).then(|| r.below(2) == 0);
-    columns.push(Arc::new((0..ROWS).map(truth).collect::<BooleanArray>()));
-    Batch::from_arrays(input(), columns, ROWS).unwrap()
-}
-
-/// An expression of type `wanted` over `schema`, none of whose nodes can fail.
-fn expr(r: &mut Random, schema: &Schema, wanted: &DataType, depth: usize) -> Expr {
-    let fits = |i: &usize| schema.field(*i).data_type() == wanted;
-    let columns: Vec<usize> = (0..schema.fields().len()).filter(fits).collect();
-    if depth == 0 || r.below(5) == 0 {
-        if columns.is_empty() || r.below(5) == 0 {
-            return match (wanted, r.below(6)) {
-                (_, 0) => Arc::new(Literal::new(ScalarValue::try_new_null(wanted).unwrap())),
-                (DataType::Int64, n) => lit(n as i64 - 2),
-                (_, n) => lit(n % 2 == 0),
-            };
-        }
-        let i = *r.pick(&columns);
-        return Arc::new(Column::new(schema.field(i).name(), i));
-    }
-    if *wanted == DataType::Int64 {
-        number(r, schema, depth - 1)
-    } else {
-        truth(r, schema, depth - 1)
-    }
-}
-
-fn number(r: &mut Random, schema: &Schema, depth: usize) -> Expr {
-    let int = &DataType::Int64;
-    match r.below(6) {
-        0 => Arc::new(NegativeExpr::new(expr(r, schema, int, depth))),
-        1 => Arc::new(CastExpr::new(expr(r, schema, &DataType::Boolean, depth), int.clone())),
-        2 => {
-            let args = (0..2).map(|_| expr(r, schema, int, depth)).collect();
-            Arc::new(CoalesceExpr::try_new(args).unwrap())
-        }
-        3 => {
-            let when = expr(r, schema, &DataType::Boolean, depth);
-            let then = expr(r, schema, int, depth);
-            let otherwise = (r.below(2) == 0).then(|| expr(r, schema, int, depth));
-            Arc::new(CaseExpr::try_new(None, vec![(when, then)], otherwise).unwrap())
-        }
-        _ => {
-            let op = *r.pick(&[Operator::Plus, Operator::Minus, Operator::Multiply]);
-            let left = expr(r, schema, int, depth);
-            Arc::new(BinaryExpr::new(left, op, expr(r, schema, int, depth)))
-        }
-    }
-}
-
-fn truth(r: &mut Random, schema: &Schema, depth: usize) -> Expr {
-    let (int, bool) = (&DataType::Int64, &DataType::Boolean);
-    match r.below(6) {
-        0 => Arc::new(NotExpr::new(expr(r, schema, bool, depth))),
-        1 => Arc::new(IsNullExpr::is_null(expr(r, schema, int, depth))),
-        2 => {
-            let mut next = || expr(r, schema, int, depth);
-            Arc::new(BetweenExpr::new(next(), false, next(), next()))
-        }
-        3 => {
-            let list = vec![lit(1i64), lit(-1i64), expr(r, schema, int, 0)];
-            Arc::new(InListExpr::new(expr(r, schema, int, depth), list, r.below(2) == 0))
-        }
-        4 => {
-            let op = *r.pick(&[Operator::And, Operator::Or]);
-            let left = expr(r, schema, bool, depth);
-            Arc::new(BinaryExpr::new(left, op, expr(r, schema, bool, depth)))
-        }
-        _ => {
-            let op = *r.pick(&[Operator::Eq, Operator::Lt, Operator::IsDistinctFrom]);
-            let left = expr(r, schema, int, depth);
-            Arc::new(BinaryExpr::new(left, op, expr(r, schema, int, depth)))
-        }
-    }
-}
-
+/// An expression none of whose nodes can fail.
 fn any(r: &mut Random, schema: &Schema) -> Expr {
-    let wanted = if r.below(2) == 0 { DataType::Int64 } else { DataType::Boolean };
-    expr(r, schema, &wanted, 3)
+    Expressions { schema, failing: false }.any(r)
 }
 
 /// Permuted, partial or repeated columns; or those and computations among them.
@@ -252,7 +140,8 @@ fn a_column_that_is_not_there_makes_the_whole_rewrite_none() {
         let case = case(r);
         let width = case.above.num_columns();
         let missing: Expr = Arc::new(Column::new("missing", width));
-        let known = expr(r, case.above.schema(), &DataType::Int64, 2);
+        let schema = case.above.schema();
+        let known = Expressions { schema, failing: false }.of(r, &DataType::Int64, 2);
         let (left, right) = if r.below(2) == 0 { (known, missing) } else { (missing, known) };
         let sum: Expr = Arc::new(BinaryExpr::new(left, Operator::Plus, right));
         assert!(unproject_expr(&sum, &case.projection).unwrap().is_none(), "seed {seed}");
@@ -332,7 +221,7 @@ fn column_indices_are_all_that_is_read() {
             let moved = narrow_expr(&e.expr, &kept).unwrap().unwrap();
             assert_eq!(&values(&e.expr, &case.below), &values(&moved, &narrow), "seed {seed}");
         }
-        for (i, name) in ["a", "b", "c", "d", "t"].into_iter().enumerate() {
+        for (i, name) in ["a", "b", "c", "d", "e", "f", "t"].into_iter().enumerate() {
             let column: Expr = Arc::new(Column::new(name, i));
             let moved = narrow_expr(&column, &kept).unwrap();
             assert_eq!(moved.is_some(), kept.contains(&i), "seed {seed}");
@@ -345,8 +234,8 @@ fn reassigned_expressions_have_the_same_values_in_another_order_of_columns() {
     for seed in 0..CASES {
         let r = &mut Random::new(seed);
         let batch = rows(r);
-        let mut order: Vec<usize> = (0..5).collect();
-        (1..5).rev().for_each(|i| order.swap(i, r.below(i + 1)));
+        let mut order: Vec<usize> = (0..7).collect();
+        (1..7).rev().for_each(|i| order.swap(i, r.below(i + 1)));
         let schema = Arc::new(input().project(&order).unwrap());
         let moved = batch.project(&order, Arc::clone(&schema)).unwrap();
         let expr = any(r, &input());
