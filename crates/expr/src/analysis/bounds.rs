@@ -271,3 +271,130 @@ fn of_coalesce(
     }
     all.map(|bounds| ValueBounds { may_be_null, ..bounds })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expressions::lit;
+    use arrow::datatypes::{Field, TimeUnit};
+    use std::sync::Arc;
+
+    /// The bounds of `expr` over one column of bounds `low` and `high`.
+    fn over(
+        low: ScalarValue,
+        high: ScalarValue,
+        expr: impl Fn(PhysicalExprRef) -> PhysicalExprRef,
+    ) -> (Option<ScalarValue>, Option<ScalarValue>) {
+        let schema = Schema::new(vec![Field::new("a", low.data_type(), false)]);
+        let known = ValueBounds::between(low, high, false);
+        let expr = expr(Arc::new(Column::new("a", 0)));
+        let bounds = value_bounds(&expr, &schema, &|_| known.clone());
+        (bounds.lower, bounds.upper)
+    }
+
+    fn cast_to(data_type: DataType) -> impl Fn(PhysicalExprRef) -> PhysicalExprRef {
+        move |a| Arc::new(CastExpr::new(a, data_type.clone()))
+    }
+
+    fn some(
+        low: impl Into<ScalarValue>,
+        high: impl Into<ScalarValue>,
+    ) -> (Option<ScalarValue>, Option<ScalarValue>) {
+        (Some(low.into()), Some(high.into()))
+    }
+
+    fn decimal(value: i128, precision: u8, scale: i8) -> ScalarValue {
+        ScalarValue::Decimal128(Some(value), precision, scale)
+    }
+
+    #[test]
+    fn products_take_the_extreme_of_all_corners() {
+        let times = |by: i64| {
+            move |a| Arc::new(BinaryExpr::new(a, Operator::Multiply, lit(by))) as PhysicalExprRef
+        };
+        assert_eq!(
+            over(ScalarValue::from(-2i64), ScalarValue::from(5i64), times(-3)),
+            some(-15i64, 6i64)
+        );
+        let square = |a: PhysicalExprRef| {
+            Arc::new(BinaryExpr::new(Arc::clone(&a), Operator::Multiply, a)) as PhysicalExprRef
+        };
+        // The two operands are not known to be one column.
+        assert_eq!(
+            over(ScalarValue::from(-2i64), ScalarValue::from(5i64), square),
+            some(-10i64, 25i64)
+        );
+    }
+
+    #[test]
+    fn a_divisor_that_may_be_zero_leaves_nothing_known() {
+        let hundred = |a: PhysicalExprRef| {
+            Arc::new(BinaryExpr::new(lit(100i64), Operator::Divide, a)) as PhysicalExprRef
+        };
+        let of = |low: i64, high: i64| over(low.into(), high.into(), hundred);
+        assert_eq!(of(2, 50), some(2i64, 50i64));
+        assert_eq!(of(-50, -2), some(-50i64, -2i64));
+        assert_eq!(of(0, 50), (None, None));
+        assert_eq!(of(-1, 1), (None, None));
+    }
+
+    #[test]
+    fn overflow_leaves_nothing_known() {
+        let next = |a: PhysicalExprRef| {
+            Arc::new(BinaryExpr::new(a, Operator::Plus, lit(1i64))) as PhysicalExprRef
+        };
+        let of = |low: i64, high: i64| over(low.into(), high.into(), next);
+        assert_eq!(of(0, i64::MAX - 1), some(1i64, i64::MAX));
+        assert_eq!(of(0, i64::MAX), (None, None));
+        let negative = |a: PhysicalExprRef| Arc::new(NegativeExpr::new(a)) as PhysicalExprRef;
+        let of = |low: i8, high: i8| over(low.into(), high.into(), negative);
+        assert_eq!(of(-127, 5), some(-5i8, 127i8));
+        assert_eq!(of(-128, 5), (None, None));
+    }
+
+    #[test]
+    fn decimals_keep_their_scale() {
+        let (low, high) = (decimal(-150, 5, 2), decimal(1000, 5, 2));
+        let twice = |a: PhysicalExprRef| {
+            let two = lit(decimal(20, 3, 1));
+            Arc::new(BinaryExpr::new(a, Operator::Multiply, two)) as PhysicalExprRef
+        };
+        let wide = |v| decimal(v, 9, 3);
+        assert_eq!(over(low.clone(), high.clone(), twice), some(wide(-3000), wide(20000)));
+        let negative = |a: PhysicalExprRef| Arc::new(NegativeExpr::new(a)) as PhysicalExprRef;
+        assert_eq!(over(low, high, negative), some(decimal(-1000, 5, 2), decimal(150, 5, 2)));
+    }
+
+    #[test]
+    fn casts_that_keep_the_order_keep_the_bounds() {
+        let of =
+            |to: DataType| over(ScalarValue::from(-3i32), ScalarValue::from(7i32), cast_to(to));
+        assert_eq!(of(DataType::Int64), some(-3i64, 7i64));
+        assert_eq!(of(DataType::Float64), some(-3f64, 7f64));
+        assert_eq!(
+            of(DataType::Decimal128(10, 2)),
+            some(decimal(-300, 10, 2), decimal(700, 10, 2))
+        );
+        // "-3" is less than "7", and "10" less than "9".
+        assert_eq!(of(DataType::Utf8), (None, None));
+        let day = |n| ScalarValue::Date32(Some(n));
+        let second = DataType::Timestamp(TimeUnit::Second, None);
+        let at = |n| ScalarValue::TimestampSecond(Some(n), None);
+        assert_eq!(over(day(-1), day(1), cast_to(second.clone())), some(at(-86400), at(86400)));
+        // Local time goes back an hour once a year.
+        let berlin = ScalarValue::TimestampSecond(Some(0), Some("Europe/Berlin".into()));
+        assert_eq!(over(berlin.clone(), berlin, cast_to(second)), (None, None));
+    }
+
+    #[test]
+    fn nan_bounds_say_nothing() {
+        let bounds =
+            ValueBounds::between(ScalarValue::from(f64::NAN), ScalarValue::from(1f64), false);
+        assert_eq!((bounds.lower, bounds.upper), (None, Some(ScalarValue::from(1f64))));
+        assert!(bounds.may_be_nan, "statistics of files leave NaN out");
+        assert!(
+            !ValueBounds::between(ScalarValue::from(1i64), ScalarValue::from(2i64), false)
+                .may_be_nan
+        );
+    }
+}

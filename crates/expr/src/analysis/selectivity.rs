@@ -129,7 +129,8 @@ impl Estimator<'_> {
         let equal = || {
             let of = match (self.one_value(left), self.one_value(right)) {
                 (Some(l), Some(r)) => l.min(r),
-                (one, other) => one.or(other)?,
+                // Of a literal alone it is known that it is one value.
+                (one, other) => one.or(other).filter(|share| *share < 1.0)?,
             };
             Some(of * valid())
         };
@@ -245,4 +246,144 @@ fn number(value: &ScalarValue) -> Option<f64> {
         S::UInt64(v) => (*v)? as f64,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expressions::{IsBoolExpr, LikeKind, lit};
+    use arrow::datatypes::{DataType, Field};
+    use datafusion_common::ColumnStatistics;
+    use datafusion_common::stats::Precision;
+    use datafusion_expr::Operator as O;
+
+    /// `a` from 0 to 99, a tenth NULL; `d` from 100.0 to 200.0; `x`, of which nothing is known;
+    /// `k` with 50 distinct values; `day` over ten days; `t`, truth values.
+    fn schema() -> Schema {
+        Schema::new(vec![
+            Field::new("a", DataType::Int64, true),
+            Field::new("d", DataType::Float64, false),
+            Field::new("x", DataType::Int64, true),
+            Field::new("k", DataType::Utf8, false),
+            Field::new("day", DataType::Date32, false),
+            Field::new("t", DataType::Boolean, false),
+        ])
+    }
+
+    fn stats() -> Statistics {
+        let between = |low: ScalarValue, high: ScalarValue| {
+            ColumnStatistics::new_unknown()
+                .with_min_value(Precision::Exact(low))
+                .with_max_value(Precision::Exact(high))
+        };
+        let days = |n| ScalarValue::Date32(Some(n));
+        let a = between(ScalarValue::from(0i64), ScalarValue::from(99i64));
+        Statistics {
+            num_rows: Precision::Exact(1000),
+            total_byte_size: Precision::Absent,
+            column_statistics: vec![
+                a.with_null_count(Precision::Exact(100)),
+                between(ScalarValue::from(100f64), ScalarValue::from(200f64)),
+                ColumnStatistics::new_unknown(),
+                ColumnStatistics::new_unknown().with_distinct_count(Precision::Inexact(50)),
+                between(days(0), days(9)),
+                ColumnStatistics::new_unknown(),
+            ],
+        }
+    }
+
+    fn col(i: usize) -> PhysicalExprRef {
+        Arc::new(Column::new(schema().field(i).name(), i))
+    }
+
+    fn bin(l: PhysicalExprRef, op: O, r: PhysicalExprRef) -> PhysicalExprRef {
+        Arc::new(BinaryExpr::new(l, op, r))
+    }
+
+    fn and(l: PhysicalExprRef, r: PhysicalExprRef) -> PhysicalExprRef {
+        bin(l, O::And, r)
+    }
+
+    #[track_caller]
+    fn share(condition: PhysicalExprRef, expected: f64) {
+        let found = selectivity(&condition, &stats(), &schema());
+        assert!((found - expected).abs() < 0.006, "{condition} keeps {found}, not {expected}");
+    }
+
+    #[test]
+    fn equality_takes_one_of_the_distinct_values() {
+        share(bin(col(0), O::Eq, lit(7i64)), 0.009);
+        share(bin(lit(7i64), O::Eq, col(0)), 0.009);
+        share(bin(col(3), O::Eq, lit("k")), 0.02);
+        share(bin(col(3), O::NotEq, lit("k")), 0.98);
+        share(bin(col(4), O::Eq, lit(ScalarValue::Date32(Some(3)))), 0.1);
+        share(bin(col(0), O::Eq, lit(100i64)), 0.0);
+        share(Arc::new(InListExpr::new(col(3), vec![lit("k"), lit("l")], false)), 0.04);
+        share(Arc::new(InListExpr::new(col(3), vec![lit("k"), lit("l")], true)), 0.96);
+    }
+
+    #[test]
+    fn ranges_take_their_part_of_the_width() {
+        share(bin(col(1), O::Lt, lit(125f64)), 0.25);
+        share(bin(col(1), O::GtEq, lit(125f64)), 0.75);
+        share(bin(lit(125f64), O::Gt, col(1)), 0.25);
+        // NULLs are in no range.
+        share(bin(col(0), O::Lt, lit(50i64)), 0.9 * 0.505);
+        share(bin(col(0), O::Gt, lit(99i64)), 0.009);
+        share(bin(col(0), O::Gt, lit(1000i64)), 0.0);
+        share(bin(col(0), O::Lt, lit(1000i64)), 0.9);
+        share(bin(col(0), O::GtEq, lit(-5i64)), 0.9);
+    }
+
+    #[test]
+    fn the_two_ends_of_a_range_belong_together() {
+        let from = || bin(col(1), O::GtEq, lit(120f64));
+        let to = || bin(col(1), O::Lt, lit(130f64));
+        share(and(from(), to()), 0.1);
+        share(and(to(), and(bin(col(3), O::Eq, lit("k")), from())), 0.1 * 0.02);
+        let between = |negated| BetweenExpr::new(col(1), negated, lit(120f64), lit(130f64));
+        share(Arc::new(between(false)), 0.1);
+        share(Arc::new(between(true)), 0.9);
+        // An empty range of known values keeps at least one of them by estimate.
+        let day = |op, n| bin(col(4), op, lit(ScalarValue::Date32(Some(n))));
+        share(and(day(O::Gt, 6), day(O::Lt, 3)), 0.1);
+    }
+
+    #[test]
+    fn connectives() {
+        let quarter = || bin(col(1), O::Lt, lit(125f64));
+        let few = || bin(col(3), O::Eq, lit("k"));
+        share(and(quarter(), few()), 0.005);
+        share(bin(quarter(), O::Or, few()), 0.25 + 0.02 - 0.005);
+        share(Arc::new(NotExpr::new(few())), 0.98);
+        share(lit(true), 1.0);
+        share(lit(false), 0.0);
+        share(lit(ScalarValue::Boolean(None)), 0.0);
+        share(and(lit(true), quarter()), 0.25);
+    }
+
+    #[test]
+    fn nulls() {
+        share(Arc::new(IsNullExpr::is_null(col(0))), 0.1);
+        share(Arc::new(IsNullExpr::is_not_null(col(0))), 0.9);
+        share(Arc::new(IsNullExpr::is_null(col(1))), 0.0);
+        share(Arc::new(IsNullExpr::is_not_null(col(1))), 1.0);
+    }
+
+    #[test]
+    fn what_is_not_known_counts_three_times_at_most() {
+        let unknown = || bin(col(2), O::Lt, lit(5i64));
+        share(unknown(), UNKNOWN);
+        share(bin(col(2), O::Eq, col(0)), 0.009);
+        share(Arc::new(LikeExpr::new(LikeKind::Like, false, col(3), lit("%x%"))), UNKNOWN);
+        share(Arc::new(LikeExpr::new(LikeKind::Like, true, col(3), lit("%x%"))), 1.0 - UNKNOWN);
+        let many = (0..9).fold(unknown(), |all, _| and(all, unknown()));
+        let found = selectivity(&many, &stats(), &schema());
+        assert!((found - UNKNOWN.powi(3)).abs() < 1e-9, "{found}");
+        share(col(5), 0.5);
+        share(Arc::new(IsBoolExpr::new(col(5), true, false)), UNKNOWN);
+        let nothing = Statistics::new_unknown(&schema());
+        let found = selectivity(&bin(col(0), O::Eq, lit(1i64)), &nothing, &schema());
+        assert!((found - UNKNOWN).abs() < 1e-9, "{found}");
+    }
 }

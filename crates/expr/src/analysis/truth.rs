@@ -183,7 +183,10 @@ fn comparison(op: Operator, left: &ValueBounds, right: &ValueBounds) -> Truth {
     let less_or_equal = may(&left.lower, &[Less, Equal], &r_top);
     let greater = may(&l_top, &[Greater], &right.lower);
     let greater_or_equal = may(&l_top, &[Greater, Equal], &right.lower);
-    let equal = less_or_equal && greater_or_equal;
+    // NaN equals NaN and no number.
+    let numbers_meet = may(&left.lower, &[Less, Equal], &right.upper)
+        && may(&left.upper, &[Greater, Equal], &right.lower);
+    let equal = numbers_meet || (left.may_be_nan && right.may_be_nan);
     let unequal = !(equal && left.is_single() && right.is_single());
     let (may_be_true, may_be_false) = match op {
         Operator::Eq => (equal, unequal),
@@ -194,4 +197,66 @@ fn comparison(op: Operator, left: &ValueBounds, right: &ValueBounds) -> Truth {
         _ => (greater_or_equal, less),
     };
     Truth { may_be_true, may_be_false, may_be_null: left.may_be_null || right.may_be_null }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expressions::{Column, lit};
+    use arrow::datatypes::{DataType, Field};
+    use std::sync::Arc;
+
+    /// The truth of `a op value` for floats `a` from 1 to 3.
+    fn float(op: Operator, value: f64, may_be_nan: bool) -> (bool, bool) {
+        let schema = Schema::new(vec![Field::new("a", DataType::Float64, false)]);
+        let known = ValueBounds {
+            may_be_nan,
+            ..ValueBounds::between(ScalarValue::from(1f64), ScalarValue::from(3f64), false)
+        };
+        let a = Arc::new(Column::new("a", 0));
+        let test: PhysicalExprRef = Arc::new(BinaryExpr::new(a, op, lit(value)));
+        let truth = possible_truth(&test, &schema, &|_| known.clone());
+        assert!(!truth.may_be_null);
+        (truth.may_be_true, truth.may_be_false)
+    }
+
+    #[test]
+    fn comparisons_by_bounds() {
+        use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        let (only_true, only_false, both) = ((true, false), (false, true), (true, true));
+        for (op, value, expected) in [
+            (Lt, 1.0, only_false),
+            (Lt, 2.0, both),
+            (Lt, 3.0, both),
+            (Lt, 3.5, only_true),
+            (LtEq, 3.0, only_true),
+            (Gt, 3.0, only_false),
+            (Gt, 0.5, only_true),
+            (GtEq, 3.0, both),
+            (GtEq, 1.0, only_true),
+            (Eq, 2.0, both),
+            (Eq, 4.0, only_false),
+            (NotEq, 4.0, only_true),
+            // Of NaN nothing is said.
+            (Lt, f64::NAN, both),
+            (Gt, f64::NAN, both),
+        ] {
+            assert_eq!(float(op, value, false), expected, "{op} {value}");
+        }
+        // What may be NaN may be greater than anything.
+        assert_eq!(float(Gt, 5.0, true), both);
+        assert_eq!(float(Lt, 5.0, true), both);
+        assert_eq!(float(Lt, 0.5, true), only_false);
+        assert_eq!(float(Eq, 5.0, true), only_false, "NaN is not 5");
+    }
+
+    #[test]
+    fn zeros_are_one_value() {
+        let schema = Schema::new(vec![Field::new("a", DataType::Float64, false)]);
+        let zero = ValueBounds::of_value(&ScalarValue::from(-0f64));
+        let a = Arc::new(Column::new("a", 0));
+        let test: PhysicalExprRef = Arc::new(BinaryExpr::new(a, Operator::Eq, lit(0f64)));
+        let truth = possible_truth(&test, &schema, &|_| zero.clone());
+        assert_eq!(truth, Truth::constant(Some(true)));
+    }
 }

@@ -136,7 +136,7 @@ impl Expressions<'_> {
 
     fn computed(&self, r: &mut Random, wanted: &DataType, depth: usize) -> Expr {
         use Operator::{Divide, Minus, Multiply, Plus};
-        let mut next = |r: &mut Random| self.of(r, wanted, depth);
+        let next = |r: &mut Random| self.of(r, wanted, depth);
         match r.below(7) {
             0 => Arc::new(NegativeExpr::new(next(r))),
             1 => self.cast(r, wanted, depth),

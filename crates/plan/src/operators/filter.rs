@@ -21,15 +21,13 @@ use datafusion_common::{Result, ScalarValue, Statistics, plan_err};
 use datafusion_expr::{ColumnarValue, Operator};
 use futures::StreamExt;
 use planish_batch::{Batch, BatchCoalescer};
+use planish_expr::analysis::selectivity;
 use planish_expr::expressions::{BinaryExpr, Literal};
 use planish_expr::projection::project_expr;
 use planish_expr::utils::{column_indices, conjunction, is_true, split_conjunction};
 use planish_expr::{PhysicalExprRef, can_fail, is_volatile};
 use std::fmt;
 use std::sync::Arc;
-
-/// Share of rows assumed to pass a predicate of which nothing is known, per conjunct.
-const DEFAULT_SELECTIVITY: f64 = 0.2;
 
 /// The rows of the input for which `predicate` is true.
 #[derive(Debug)]
@@ -151,17 +149,33 @@ impl ExecutionPlan for FilterExec {
 
     fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
         let input = self.input.statistics(partition)?;
-        let conjuncts = split_conjunction(&self.predicate).len() as i32;
-        let selectivity = DEFAULT_SELECTIVITY.powi(conjuncts.min(3));
-        let scale = |p: Precision<usize>| match p.get_value() {
-            Some(n) => Precision::Inexact((*n as f64 * selectivity).ceil() as usize),
-            None => Precision::Absent,
-        };
-        let mut statistics = input.to_inexact();
-        statistics.num_rows = scale(statistics.num_rows);
-        statistics.total_byte_size = scale(statistics.total_byte_size);
-        Ok(statistics)
+        let share = selectivity(&self.predicate, &input, &self.schema());
+        Ok(kept_share(input, share))
     }
+}
+
+/// Inexact statistics of a share of the rows; of one row at least, if there are any: an estimate
+/// of none is no reason to expect none.
+fn kept_share(input: Statistics, share: f64) -> Statistics {
+    let scale = |p: Precision<usize>| match p.get_value() {
+        Some(&n) => Precision::Inexact(((n as f64 * share).ceil() as usize).max(n.min(1))),
+        None => Precision::Absent,
+    };
+    let mut statistics = input.to_inexact();
+    statistics.num_rows = scale(statistics.num_rows);
+    statistics.total_byte_size = scale(statistics.total_byte_size);
+    let rows = statistics.num_rows.get_value().copied().unwrap_or(usize::MAX);
+    let at_most_rows = |p: Precision<usize>| match p.get_value() {
+        Some(&n) => Precision::Inexact(n.min(rows)),
+        None => Precision::Absent,
+    };
+    for column in &mut statistics.column_statistics {
+        column.byte_size = scale(column.byte_size);
+        column.null_count = at_most_rows(column.null_count);
+        column.distinct_count = at_most_rows(column.distinct_count);
+        column.sum_value = Precision::Absent;
+    }
+    statistics
 }
 
 /// The rows of `batch` for which `predicate` is true.
