@@ -10,6 +10,7 @@
 pub mod analysis;
 pub mod equivalence;
 pub mod expressions;
+mod order_source;
 pub mod partitioning;
 mod physical_expr;
 pub mod projection;
@@ -18,6 +19,7 @@ pub mod udf;
 pub mod utils;
 
 pub use datafusion_expr::{ColumnarValue, ExpressionPlacement};
+pub use order_source::order_source;
 pub use partitioning::{Distribution, Partitioning};
 pub use physical_expr::{DynEq, DynHash, PhysicalExpr, PhysicalExprRef, can_fail, is_volatile};
 pub use projection::{ProjectionExpr, ProjectionExprs};
