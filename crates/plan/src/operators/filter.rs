@@ -6,6 +6,7 @@
 use crate::context::TaskContext;
 use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
+use crate::operators::emitted::Emitted;
 use crate::operators::projection::ProjectionExec;
 use crate::properties::PlanProperties;
 use crate::pushdown::{
@@ -13,7 +14,7 @@ use crate::pushdown::{
     FilterPushdownPropagation, OfferedFilter, Pushdown, PushedDown,
 };
 use arrow::array::AsArray;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::DataType;
 use async_stream::try_stream;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::stats::Precision;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 pub struct FilterExec {
     predicate: PhysicalExprRef,
     input: PlanRef,
+    emitted: Emitted,
     properties: PlanProperties,
 }
 
@@ -51,7 +53,15 @@ impl FilterExec {
         for conjunct in split_conjunction(&predicate) {
             add_equality(&conjunct, &mut properties);
         }
-        Ok(FilterExec { predicate, input, properties })
+        let emitted = Emitted::all(input.schema());
+        Ok(FilterExec { predicate, input, emitted, properties })
+    }
+
+    /// The same filter, of whose input's columns only those at `indices` come out; `None`: all.
+    fn emitting(self, indices: Option<Arc<[usize]>>) -> Result<Self> {
+        let emitted = Emitted::only(self.input.schema(), indices);
+        let properties = emitted.properties(self.properties)?;
+        Ok(FilterExec { emitted, properties, ..self })
     }
 
     /// The predicate, over the input's output.
@@ -112,11 +122,13 @@ impl ExecutionPlan for FilterExec {
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<PlanRef>) -> Result<PlanRef> {
-        Ok(Arc::new(FilterExec::try_new(Arc::clone(&self.predicate), Arc::clone(&children[0]))?))
+        let new = FilterExec::try_new(Arc::clone(&self.predicate), Arc::clone(&children[0]))?;
+        Ok(Arc::new(new.emitting(self.emitted.indices())?))
     }
 
     fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.predicate)
+        write!(f, "{}", self.predicate)?;
+        self.emitted.fmt(f, ", ")
     }
 
     fn expressions(&self) -> Vec<PhysicalExprRef> {
@@ -131,12 +143,12 @@ impl ExecutionPlan for FilterExec {
         let mut input = execute_stream(&self.input, partition, ctx)?;
         let predicate = Arc::clone(&self.predicate);
         let ctx = Arc::clone(ctx);
-        let schema: SchemaRef = self.schema();
+        let (emitted, schema) = (self.emitted.clone(), self.schema());
         Ok(Box::pin(try_stream! {
             let predicate = ctx.bind(&predicate).await?;
-            let mut coalescer = BatchCoalescer::new(schema, ctx.batch_size());
+            let mut coalescer = BatchCoalescer::new(Arc::clone(&schema), ctx.batch_size());
             while let Some(batch) = input.next().await {
-                let kept = filter_batch(&batch?, &predicate)?;
+                let kept = emitted.batch(filter_batch(&batch?, &predicate)?, &schema)?;
                 if let Some(full) = coalescer.push(kept)? {
                     yield full;
                 }
@@ -149,8 +161,8 @@ impl ExecutionPlan for FilterExec {
 
     fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
         let input = self.input.statistics(partition)?;
-        let share = selectivity(&self.predicate, &input, &self.schema());
-        Ok(kept_share(input, share))
+        let share = selectivity(&self.predicate, &input, self.emitted.made());
+        self.emitted.statistics(kept_share(input, share))
     }
 }
 
@@ -195,16 +207,22 @@ pub fn filter_batch(batch: &Batch, predicate: &PhysicalExprRef) -> Result<Batch>
 impl Pushdown for FilterExec {
     /// The projection goes below when it keeps what the predicate needs and drops something.
     fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<PlanRef>> {
-        if projection.exprs().column_only_indices().is_none()
-            || projection.exprs().as_ref().len() >= self.schema().fields().len()
-        {
-            return Ok(None);
-        }
-        let Some(predicate) = project_expr(&self.predicate, projection.exprs())? else {
+        let Some(below) = self.emitted.projection_of_made(projection, &self.input)? else {
             return Ok(None);
         };
-        let below = projection.with_input(Arc::clone(&self.input))?;
-        Ok(Some(Arc::new(FilterExec::try_new(predicate, below)?)))
+        if below.schema().fields().len() >= self.input.schema().fields().len() {
+            return Ok(None);
+        }
+        let Some(predicate) = project_expr(&self.predicate, below.exprs())? else {
+            return Ok(None);
+        };
+        Ok(Some(Arc::new(FilterExec::try_new(predicate, Arc::new(below))?)))
+    }
+
+    fn with_output_columns(&self, indices: &[usize]) -> Result<Option<PlanRef>> {
+        let made = self.emitted.made_indices(indices);
+        let filter = FilterExec::try_new(Arc::clone(&self.predicate), Arc::clone(&self.input))?;
+        Ok(Some(Arc::new(filter.emitting(Some(made))?)))
     }
 
     fn gather_filters_for_pushdown(
@@ -218,8 +236,8 @@ impl Pushdown for FilterExec {
         let child = ChildFilterDescription {
             parent_filters: parent_filters
                 .iter()
-                .map(|filter| offer_past_guard(filter, self))
-                .collect(),
+                .map(|filter| Ok(offer_past_guard(&self.emitted.output_to_made(filter)?, self)))
+                .collect::<Result<_>>()?,
             self_filters: own.collect(),
         };
         Ok(FilterDescription { children: vec![child] })
@@ -243,16 +261,16 @@ impl Pushdown for FilterExec {
         // Parent filters nobody below took are applied here, after this node's own.
         for (filter, answers) in &result.parent_filters {
             if answers[0] == PushedDown::No {
-                leftovers.push(Arc::clone(filter));
+                leftovers.push(self.emitted.output_to_made(filter)?);
             }
         }
         let predicate = conjunction(leftovers);
         let node = if is_true(&predicate) {
-            input
+            self.emitted.over(input)?
         } else if predicate.eq(&self.predicate) {
             Arc::clone(&result.node)
         } else {
-            Arc::new(FilterExec::try_new(predicate, input)?)
+            Arc::new(FilterExec::try_new(predicate, input)?.emitting(self.emitted.indices())?)
         };
         Ok(FilterPushdownPropagation {
             filters: vec![PushedDown::Yes; result.parent_filters.len()],

@@ -18,12 +18,12 @@ use std::sync::Arc;
 pub(crate) type JoinOn = [(PhysicalExprRef, PhysicalExprRef)];
 
 /// Whether the left input's columns are part of the output.
-pub(crate) fn shows_left(join_type: JoinType) -> bool {
+pub fn shows_left(join_type: JoinType) -> bool {
     !matches!(join_type, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
 }
 
 /// Whether the right input's columns are part of the output.
-pub(crate) fn shows_right(join_type: JoinType) -> bool {
+pub fn shows_right(join_type: JoinType) -> bool {
     !matches!(join_type, JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark)
 }
 
