@@ -1,5 +1,8 @@
 //! The three fates of projections, and computations that leave join filters.
 
+mod absorbing;
+mod hoisting;
+
 use super::*;
 use crate::testing::*;
 use datafusion_common::JoinType;
@@ -126,9 +129,8 @@ fn the_filter_moves_above_a_projection_that_narrows() {
 fn below_a_filter_columns_that_nobody_reads_are_dropped() {
     let plan = columns(&[0], filter(gt(col("c", 2), 3), scan(&["a", "b", "c"], 1)));
     assert_snapshot!(rule().fires(plan), @r"
-    ProjectionExec: expr=[a@0]
-      FilterExec: c@1 > 3
-        MemoryScanExec: partitions=1, batches=1, projection=[a@0, c@2]
+    FilterExec: c@1 > 3, projection=[a@0]
+      MemoryScanExec: partitions=1, batches=1, projection=[a@0, c@2]
     ");
 }
 
@@ -194,19 +196,17 @@ fn both_inputs_of_a_join_narrow() {
         MemoryScanExec: partitions=2, batches=2, projection=[x@0, z@2]
     ");
     assert_snapshot!(rule().fires(columns(&[5, 1], joined())), @r"
-    ProjectionExec: expr=[z@2, b@0]
-      HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(b@0, x@0)]
-        MemoryScanExec: partitions=1, batches=1, projection=[b@1]
-        MemoryScanExec: partitions=2, batches=2, projection=[x@0, z@2]
+    HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(b@0, x@0)], projection=[z@2, b@0]
+      MemoryScanExec: partitions=1, batches=1, projection=[b@1]
+      MemoryScanExec: partitions=2, batches=2, projection=[x@0, z@2]
     ");
     let nested = filter(gt(col("y", 4), 3), joined());
     assert_snapshot!(rule().fires(project(vec![(plus_one("a", 0), "s")], nested)), @r"
     ProjectionExec: expr=[a@0 + 1 AS s]
       FilterExec: y@1 > 3
-        ProjectionExec: expr=[a@0, y@3]
-          HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(b@1, x@0)]
-            MemoryScanExec: partitions=1, batches=1, projection=[a@0, b@1]
-            MemoryScanExec: partitions=2, batches=2, projection=[x@0, y@1]
+        HashJoinExec: mode=CollectLeft, join_type=Inner, on=[(b@1, x@0)], projection=[a@0, y@3]
+          MemoryScanExec: partitions=1, batches=1, projection=[a@0, b@1]
+          MemoryScanExec: partitions=2, batches=2, projection=[x@0, y@1]
     ");
 }
 
