@@ -153,7 +153,11 @@ impl Hoisting {
             }
         };
         let alias = own.added[position].alias.clone();
-        self.columns.push(ColumnIndex { index: own.width + position, side });
+        let column = ColumnIndex { index: own.width + position, side };
+        if let Some(known) = self.columns.iter().position(|c| *c == column) {
+            return Ok(Arc::new(Column::new(&alias, known)));
+        }
+        self.columns.push(column);
         let mut fields = self.schema.fields().to_vec();
         fields.push(Arc::new(field.as_ref().clone().with_name(&alias)));
         self.schema = Schema::new(fields);

@@ -2,6 +2,7 @@
 
 mod absorbing;
 mod hoisting;
+mod swapping;
 
 use super::*;
 use crate::testing::*;

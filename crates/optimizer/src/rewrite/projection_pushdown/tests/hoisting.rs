@@ -122,7 +122,7 @@ fn what_is_computed_twice_is_one_column() {
     let sum = || plus(a(), b());
     let condition = and(binary(sum(), Operator::Gt, x()), binary(y(), Operator::Gt, sum()));
     assert_snapshot!(rule().fires(joined(condition)), @r"
-    NestedLoopJoinExec: join_type=Inner, filter=join_proj_push_down_1@2 > x@0 AND y@1 > join_proj_push_down_1@3, projection=[a@0, b@1, x@3, y@4]
+    NestedLoopJoinExec: join_type=Inner, filter=join_proj_push_down_1@2 > x@0 AND y@1 > join_proj_push_down_1@2, projection=[a@0, b@1, x@3, y@4]
       ProjectionExec: expr=[a@0, b@1, a@0 + b@1 AS join_proj_push_down_1]
         MemoryScanExec: partitions=1, batches=1
       MemoryScanExec: partitions=2, batches=2
