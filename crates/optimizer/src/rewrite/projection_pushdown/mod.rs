@@ -15,14 +15,26 @@
 //! A projection has one of three fates:
 //! 1. it is the identity (bare columns under their own names, each at its place; as many as the
 //!    input has; equal schemas): deleted;
-//! 2. its input lets it pass, as most operators do with columns: it moves down, merges with the
-//!    projections it meets, and dissolves into the scan;
+//! 2. it picks columns, and its input lets it pass, as most operators do: it moves down, merges
+//!    with the projections it meets, and dissolves into the scan; one that a filter or a join
+//!    stops becomes that operator's own (`FilterExec: c@1 > 3, projection=[a@0]`);
 //! 3. it computes: it stays, and what lies below narrows to the columns that it, and the operators
 //!    between it and the scan, read.
 //!
+//! A nested-loop join evaluates its filter for every pair of rows. What the filter computes of one
+//! side alone becomes a column of that side, computed once per row of it, and the filter names
+//! only what it still reads. So a join on `a + 1 = x` becomes
+//! ```text
+//! NestedLoopJoinExec: join_type=Inner, filter=join_proj_push_down_1@1 = x@0, projection=[a@0, b@1, x@3, y@4]
+//!   ProjectionExec: expr=[a@0, b@1, a@0 + 1 AS join_proj_push_down_1]
+//!     MemoryScanExec: partitions=1, batches=1
+//!   MemoryScanExec: partitions=2, batches=2
+//! ```
 //! **Declines** for a projection that overrides metadata (it still narrows); where merging would
 //! repeat an expensive or volatile computation; where a narrowing projection would neither
-//! dissolve nor come to stand under an operator that holds rows.
+//! dissolve nor come to stand under an operator that holds rows. In a join filter, bare columns,
+//! what reads both sides, what is volatile and what can fail stay (with no row on the other side,
+//! nothing would have been computed); their children may leave all the same.
 //! **Knob**: `planish.optimizer.disable = 'ProjectionPushdown'`.
 
 mod hoist;

@@ -19,22 +19,6 @@ const JOIN_TYPES: [JoinType; 10] = [
     JoinType::RightMark,
 ];
 
-/// A join on `condition` over the columns of `left` and then those of `right`.
-fn nested_join(
-    join_type: JoinType,
-    condition: PhysicalExprRef,
-    left: PlanRef,
-    right: PlanRef,
-) -> PlanRef {
-    let of = |side, plan: &PlanRef| {
-        (0..plan.schema().fields().len()).map(move |index| ColumnIndex { index, side })
-    };
-    let columns: Vec<_> = of(JoinSide::Left, &left).chain(of(JoinSide::Right, &right)).collect();
-    let schema = JoinFilter::build_schema(&columns, &left.schema(), &right.schema());
-    let filter = JoinFilter::new(condition, columns, Arc::new(schema)).minimized().unwrap();
-    Arc::new(NestedLoopJoinExec::try_new(left, right, Some(filter), join_type).unwrap())
-}
-
 fn l() -> PlanRef {
     scan(&["a", "b"], 1)
 }
@@ -87,7 +71,10 @@ fn when(condition: PhysicalExprRef, then: PhysicalExprRef) -> PhysicalExprRef {
 
 #[test]
 fn a_computation_of_the_left_side_is_a_column_of_it() {
-    assert_snapshot!(rule().fires(joined(equal(plus(a(), lit(1i64)), x()))), @r"
+    let after = rule().fires(joined(equal(plus(a(), lit(1i64)), x())));
+    let in_comment: String = after.lines().map(|line| format!("//! {line}\n")).collect();
+    assert!(include_str!("../mod.rs").contains(&in_comment), "the module comment");
+    assert_snapshot!(after, @r"
     NestedLoopJoinExec: join_type=Inner, filter=join_proj_push_down_1@1 = x@0, projection=[a@0, b@1, x@3, y@4]
       ProjectionExec: expr=[a@0, b@1, a@0 + 1 AS join_proj_push_down_1]
         MemoryScanExec: partitions=1, batches=1
