@@ -6,6 +6,7 @@ use crate::selection::{RowRef, Selection};
 use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::{Result, internal_err};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The rows `refs` (chunk = index into `batches`) as one batch under `schema`.
@@ -27,20 +28,29 @@ pub fn gather_rows(schema: &SchemaRef, batches: &[Batch], refs: &[RowRef]) -> Re
         let mut chunks: Vec<ArrayRef> = Vec::with_capacity(batches.len());
         let mut shapes = Vec::with_capacity(batches.len());
         let mut encodings_differ = false;
+        // Batches that came through one join share its bases: each list is taken once.
+        let mut known: HashMap<*const ArrayRef, u32> = HashMap::new();
         for batch in batches {
             let column = &batch.columns()[i];
             let (bases, rows) = column.base()?;
+            let next = chunks.len() as u32;
+            let first = match rows {
+                BaseRows::Selected(_) => *known.entry(bases.as_ptr()).or_insert(next),
+                BaseRows::All | BaseRows::First => next,
+            };
             encodings_differ |=
                 chunks.first().is_some_and(|first| first.data_type() != bases[0].data_type());
             shapes.push(Shape {
-                first: chunks.len() as u32,
+                first,
                 rows: match rows {
                     BaseRows::All => ShapeRows::All,
                     BaseRows::First => ShapeRows::First,
                     BaseRows::Selected(selection) => ShapeRows::Selected(Arc::clone(selection)),
                 },
             });
-            chunks.extend(bases.iter().cloned());
+            if first == next {
+                chunks.extend(bases.iter().cloned());
+            }
         }
         if encodings_differ {
             (chunks, shapes) = decoded(batches, i)?;

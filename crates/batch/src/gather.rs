@@ -31,7 +31,42 @@ pub(crate) fn gather(chunks: &[ArrayRef], selection: &Selection) -> Result<Array
     Ok(array)
 }
 
+/// Chunks that are worth leaving out when hardly any row lies in them.
+const MANY_CHUNKS: usize = 32;
+
 fn gather_chunks(chunks: &[ArrayRef], refs: &[RowRef]) -> Result<ArrayRef> {
+    if chunks.len() > MANY_CHUNKS && refs.len() < chunks.len() * 4 {
+        let (chunks, refs) = used_chunks(chunks, refs);
+        return gather_used(&chunks, &refs);
+    }
+    gather_used(chunks, refs)
+}
+
+/// The chunks that `refs` point to, at least one, and the references into those.
+fn used_chunks(chunks: &[ArrayRef], refs: &[RowRef]) -> (Vec<ArrayRef>, Vec<RowRef>) {
+    let mut places = vec![u32::MAX; chunks.len()];
+    let mut used = vec![];
+    let refs = refs
+        .iter()
+        .map(|r| {
+            if r.is_none() {
+                return *r;
+            }
+            let place = &mut places[r.chunk() as usize];
+            if *place == u32::MAX {
+                *place = used.len() as u32;
+                used.push(Arc::clone(&chunks[r.chunk() as usize]));
+            }
+            RowRef::new(*place, r.row())
+        })
+        .collect();
+    if used.is_empty() {
+        used.push(Arc::clone(&chunks[0]));
+    }
+    (used, refs)
+}
+
+fn gather_used(chunks: &[ArrayRef], refs: &[RowRef]) -> Result<ArrayRef> {
     let first = &chunks[0];
     let no_nulls = chunks.iter().all(|c| c.null_count() == 0);
     if no_nulls && first.data_type().is_primitive() && !refs.iter().any(|r| r.is_none()) {

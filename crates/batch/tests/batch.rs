@@ -196,6 +196,28 @@ fn gather_rows_of_many_batches() {
 }
 
 #[test]
+fn batches_over_the_same_bases_take_them_once() {
+    let parts: Vec<Batch> = (0..50).map(|i| sample(i * 10, 10, None)).collect();
+    let whole = Batch::concat(&schema(), &parts).unwrap();
+    let picks: Vec<Vec<u32>> = (0..40).map(|i| vec![i, 499 - i, i * 7]).collect();
+    let picked: Vec<Batch> =
+        picks.iter().map(|rows| whole.select(&Arc::new(Selection::rows(rows.clone())))).collect();
+    let joined = Batch::concat(&schema(), &picked).unwrap();
+    let Form::Selected(chunks, _) = joined.columns()[0].form() else { panic!("not a selection") };
+    assert_eq!(chunks.len(), 50, "not fifty for each of the forty batches");
+    let rows = UInt32Array::from(picks.concat());
+    assert_rows(&joined, &take_all(&plain(0, 500, None), &rows));
+
+    // A few rows of many bases, and none at all.
+    let rows = vec![400, NO_ROW, 3, NO_ROW, 401];
+    let few = whole.select(&Arc::new(Selection::nullable_rows(rows.clone())));
+    let none = whole.select(&Arc::new(Selection::nullable_rows(vec![NO_ROW; 3])));
+    let constant = |rows: &[u32]| take_all(&plain(0, 500, None), &nullable(rows));
+    assert_rows(&few, &constant(&rows));
+    assert_rows(&none, &constant(&[NO_ROW; 3]));
+}
+
+#[test]
 fn gathering_from_nothing() {
     let none = gather_rows(&schema(), &[], &[RowRef::NONE; 3]).unwrap();
     assert_rows(&none, &take_all(&plain(0, 1, None), &UInt32Array::new_null(3)));

@@ -17,6 +17,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::sync::Arc;
 
+/// Rows that are one batch in a file, however wide they are.
+const FEW_ROWS: usize = 16;
+
 /// The error of an operator that needs `bytes` bytes more than it gets.
 pub fn exhausted(operator: &str, bytes: usize) -> DataFusionError {
     let megabytes = (bytes as f64 / (1024.0 * 1024.0)).max(0.1);
@@ -114,11 +117,38 @@ impl SpillFileWriter {
     /// # Errors
     /// When the disk is full, or the limit on spilled bytes is reached.
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
-        let batch = batch.to_record_batch()?;
+        self.write_rows(&batch.to_record_batch()?)
+    }
+
+    /// Appends the rows of a batch in batches of at most `bytes` bytes, unless a few rows alone
+    /// take more. The width of rows is measured, since what reservations count is partly shared.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_pieces(&mut self, batch: &Batch, bytes: usize) -> Result<()> {
+        if batch.num_columns() == 0 {
+            return self.write(batch);
+        }
+        let mut rows = batch.num_rows();
+        let mut offset = 0;
+        while offset < batch.num_rows() {
+            let len = rows.min(batch.num_rows() - offset);
+            let piece = owned(&batch.slice(offset, len))?.to_record_batch()?;
+            if piece.get_array_memory_size() > bytes && len > FEW_ROWS {
+                rows = (len / 2).max(FEW_ROWS);
+                continue;
+            }
+            self.write_rows(&piece)?;
+            offset += len;
+        }
+        Ok(())
+    }
+
+    fn write_rows(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = batch.columns().iter().map(without_dead_bytes).collect();
         let batch = RecordBatch::try_new(batch.schema(), columns).or_else(|error| {
             // A batch without columns says nothing about its rows.
-            if batch.num_columns() == 0 { Ok(batch) } else { Err(error) }
+            if batch.num_columns() == 0 { Ok(batch.clone()) } else { Err(error) }
         })?;
         self.rows += batch.num_rows();
         self.largest_batch_rows = self.largest_batch_rows.max(batch.num_rows());

@@ -5,6 +5,7 @@ use crate::context::TaskContext;
 use crate::execution_plan::PlanRef;
 use crate::floats::normalize_floats;
 use crate::operators::hash_join::keys::{KeyEncoder, null_rows};
+use crate::operators::hash_join::recode::Spans;
 use crate::operators::hash_join::table::{JoinTable, plan_table};
 use crate::operators::join_schema::emits_build_rows;
 use crate::operators::join_state::{BuildRows, Collector, MatchedRows, grow};
@@ -69,22 +70,26 @@ impl BuildSpec {
             None => None,
         };
         let encoder = self.encoder.clone();
+        let lanes = encoder.lanes();
         let digest = move |batch: &Batch| {
             let keys = encoder.encode(&exprs, batch)?;
             let values = match &in_key {
                 Some(key) => Some(normalize_floats(&key.evaluate_array(batch)?)?),
                 None => None,
             };
+            let spans = Spans::of(&keys, &lanes);
             let bytes = keys.size() + values.as_ref().map_or(0, |v| v.get_array_memory_size());
-            Ok(((keys, values), bytes))
+            Ok(((keys, (spans, values)), bytes))
         };
         let collected = collector.collect(partitions, &ctx, digest).await?;
         let (batches, digests): (Vec<Batch>, Vec<_>) = collected.into_iter().unzip();
-        let (keys, values): (Vec<_>, Vec<_>) = digests.into_iter().unzip();
+        let (keys, rest): (Vec<_>, Vec<_>) = digests.into_iter().unzip();
+        let (spans, values): (Vec<Spans>, Vec<_>) = rest.into_iter().unzip();
         let total: usize = batches.iter().map(Batch::num_rows).sum();
 
         let reservation = Arc::clone(&collector.reservation);
-        let plan = plan_table(&keys);
+        let spans = spans.iter().fold(Spans::default(), Spans::union);
+        let plan = plan_table(&keys, &spans, &self.encoder.lanes());
         let tracks = emits_build_rows(self.join_type);
         let marks = if tracks { MatchedRows::bytes_for(total) } else { 0 };
         // The build side as one batch costs a row reference per row.

@@ -40,8 +40,6 @@ pub(crate) struct KeyBatch {
     pub(crate) codes: Codes,
     /// Rows that match nothing because a key is NULL; their codes mean nothing.
     pub(crate) nulls: Option<NullBuffer>,
-    /// Smallest and largest of narrow codes, NULL rows aside.
-    pub(crate) span: Option<(u64, u64)>,
 }
 
 impl KeyBatch {
@@ -52,12 +50,6 @@ impl KeyBatch {
             Codes::Wide(codes) => codes.len(),
             Codes::Bytes(hashes, _) => hashes.len(),
         }
-    }
-
-    /// Whether row `i` may match anything.
-    #[inline]
-    pub(crate) fn is_valid(&self, i: usize) -> bool {
-        self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(i))
     }
 
     /// Bytes held.
@@ -172,6 +164,16 @@ impl KeyEncoder {
         Ok(KeyEncoder { form, columns, null_equals_null })
     }
 
+    /// The widths in bits of the values packed into one code, the highest first; empty when
+    /// codes are hashes, or hold a value wider than 64 bits.
+    pub(crate) fn lanes(&self) -> Vec<u32> {
+        let null_bit = self.null_equals_null.then_some(1);
+        let widths: Vec<u32> =
+            self.columns.iter().flat_map(|c| c.bits.into_iter().chain(null_bit)).collect();
+        let packed = matches!(self.form, KeyForm::Narrow | KeyForm::Wide);
+        if packed && widths.iter().all(|&bits| bits <= 64) { widths } else { vec![] }
+    }
+
     /// The keys `exprs` (one per key column) of the rows of `batch`.
     ///
     /// # Errors
@@ -201,11 +203,7 @@ impl KeyEncoder {
                 Codes::Bytes(keys.hashes(rows), keys)
             }
         };
-        let span = match &codes {
-            Codes::Narrow(codes) => span(codes, nulls.as_ref()),
-            _ => None,
-        };
-        Ok(KeyBatch { codes, nulls, span })
+        Ok(KeyBatch { codes, nulls })
     }
 
     /// Plain values, floats canonical; in row form, of the very type the encoder was made for.
@@ -265,17 +263,6 @@ fn bytes(array: &ArrayRef) -> Result<Codes> {
         other => return internal_err!("join keys of {other} are not bytes"),
     };
     Ok(Codes::Bytes(keys.hashes(array.len()), keys))
-}
-
-fn span(codes: &[u64], nulls: Option<&NullBuffer>) -> Option<(u64, u64)> {
-    let widen = |span: Option<(u64, u64)>, code: u64| match span {
-        Some((low, high)) => Some((low.min(code), high.max(code))),
-        None => Some((code, code)),
-    };
-    match nulls {
-        None => codes.iter().fold(None, |span, &code| widen(span, code)),
-        Some(nulls) => nulls.valid_indices().fold(None, |span, row| widen(span, codes[row])),
-    }
 }
 
 /// The rows of `keys` that match nothing because a key is NULL.

@@ -15,10 +15,12 @@
 
 mod build;
 mod keys;
+mod layout;
 mod null_aware;
 mod pack;
 mod probe;
 mod pushdown;
+mod recode;
 mod table;
 #[cfg(test)]
 mod tests;

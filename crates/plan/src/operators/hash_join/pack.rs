@@ -15,6 +15,8 @@ pub(crate) trait Code: Copy + Eq + Default + Send + Sync + 'static {
     fn append(self, bits: u32, lane: u128) -> Self;
     /// A hash whose high bits are as good as its low ones.
     fn hash(self) -> u64;
+    /// The value `shift` bits from the right, as wide as `mask`.
+    fn lane(self, shift: u32, mask: u64) -> u64;
     /// The codes of this type (hashes count as such); none when they are of the other.
     fn codes(codes: &Codes) -> &[Self];
 }
@@ -28,6 +30,11 @@ impl Code for u64 {
     #[inline]
     fn hash(self) -> u64 {
         fold(self ^ 0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93)
+    }
+
+    #[inline]
+    fn lane(self, shift: u32, mask: u64) -> u64 {
+        (self >> shift) & mask
     }
 
     fn codes(codes: &Codes) -> &[Self] {
@@ -48,6 +55,11 @@ impl Code for u128 {
     fn hash(self) -> u64 {
         (fold(self as u64 ^ 0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93) ^ (self >> 64) as u64)
             .hash()
+    }
+
+    #[inline]
+    fn lane(self, shift: u32, mask: u64) -> u64 {
+        (self >> shift) as u64 & mask
     }
 
     fn codes(codes: &Codes) -> &[Self] {

@@ -1,23 +1,27 @@
 //! The hash table: from a key's code to the build rows that have it.
 //!
 //! Build rows are numbered. The table gives the first row of a code; further rows with the same
-//! code are chained through `next`, ascending. The layout is chosen once all codes are known:
+//! code are chained through `next`, ascending. The layout is chosen once all codes are known,
+//! from their number and span:
 //!
-//! - *dense*: an array over the codes' span, when it is not much longer than the rows are many
-//!   (surrogate keys nearly always);
-//! - *open addressing* otherwise, split into regions by the hash's high bits so that several
-//!   tasks can fill it.
+//! - *dense*: an array over the span, when that is hardly longer than the rows are many;
+//! - *ranked*: a bit per code of the span, and an array of the codes that are there, when the
+//!   span is longer, yet not out of proportion (surrogate keys, whole or filtered);
+//! - *hashed*: open addressing otherwise.
 //!
-//! A table whose codes are all different keeps no chains. Byte keys are coded by hash; the bytes
-//! are kept, and [`JoinTable::verifies`] compares them.
+//! Keys of several columns are recoded by the values they really have, where that makes their
+//! codes short. A table whose codes are all different keeps no chains. Byte keys are coded by
+//! hash; the bytes are kept, and [`JoinTable::verifies`] compares them.
 
 use crate::context::TaskContext;
 use crate::operators::hash_join::keys::{Codes, KeyBatch};
+use crate::operators::hash_join::layout::{Dense, Filling, Hashed, Ranked};
 use crate::operators::hash_join::pack::Code;
+use crate::operators::hash_join::recode::{Recode, Spans};
 use crate::operators::join_state::NO_ROW;
 use datafusion_common::{Result, internal_err};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Rows below which one task builds the table.
 const PARALLEL_ROWS: usize = 256 * 1024;
@@ -25,15 +29,13 @@ const PARALLEL_ROWS: usize = 256 * 1024;
 /// Tasks that build one table, at most: each looks at all codes and keeps its share.
 const MAX_BUILD_TASKS: usize = 8;
 
-/// Slots that a dense array may have whatever the number of rows.
+/// Codes that a dense array may span whatever the number of rows.
 const SMALL_SPAN: u64 = 1 << 16;
-
-/// Slots up to which a dense array may be sparser than usual.
-const MEDIUM_SPAN: u64 = 1 << 22;
 
 /// From codes to build rows.
 pub(crate) struct JoinTable {
     layout: Layout,
+    recode: Option<Recode>,
     /// The next row with the same code; absent when all codes are different.
     next: Option<Vec<AtomicU32>>,
     bytes: Option<ByteArena>,
@@ -41,20 +43,10 @@ pub(crate) struct JoinTable {
 
 enum Layout {
     Empty,
-    Dense { low: u64, slots: Vec<AtomicU32> },
-    Narrow(HashTable<u64>),
-    Wide(HashTable<u128>),
-}
-
-struct HashTable<C> {
-    regions: Vec<Vec<Slot<C>>>,
-    region_bits: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Slot<C> {
-    code: C,
-    head: u32,
+    Dense(Dense),
+    Ranked(Ranked),
+    Narrow(Hashed<u64>),
+    Wide(Hashed<u128>),
 }
 
 /// The bytes of all build keys.
@@ -74,31 +66,60 @@ impl ByteArena {
 
 /// The layout a table will have, and what it costs.
 pub(crate) struct TablePlan {
-    dense: Option<(u64, u64)>,
+    choice: Choice,
+    recode: Option<Recode>,
     /// Bytes the table will take, beside the keys.
     pub(crate) bytes: usize,
 }
 
-/// Chooses the layout for these keys.
-pub(crate) fn plan_table(keys: &[KeyBatch]) -> TablePlan {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Dense { low: u64, slots: u64 },
+    Ranked { low: u64, slots: u64 },
+    Narrow,
+    Wide,
+}
+
+/// An array for codes within a span, if that is worth it for `rows` rows.
+fn by_span(low: u64, slots: u64, rows: usize) -> Option<Choice> {
+    let rows = rows as u64;
+    if slots <= SMALL_SPAN || slots <= rows.saturating_mul(2) {
+        Some(Choice::Dense { low, slots })
+    } else if slots / 128 <= rows {
+        Some(Choice::Ranked { low, slots })
+    } else {
+        None
+    }
+}
+
+/// Chooses the layout for keys with these spans and lanes.
+pub(crate) fn plan_table(keys: &[KeyBatch], spans: &Spans, lanes: &[u32]) -> TablePlan {
     let rows: usize = keys.iter().map(KeyBatch::len).sum();
-    let span =
-        keys.iter().filter_map(|k| k.span).reduce(|(a, b), (low, high)| (a.min(low), b.max(high)));
-    let count = rows as u64;
-    let dense = span.filter(|(low, high)| {
-        let slots = (high - low).saturating_add(1);
-        slots <= SMALL_SPAN
-            || slots <= count.saturating_mul(4)
-            || (slots <= MEDIUM_SPAN && slots <= count.saturating_mul(32))
-    });
     let wide = keys.iter().any(|k| matches!(k.codes, Codes::Wide(_)));
-    let table = match dense {
-        Some((low, high)) => (high - low + 1) as usize * 4,
-        None if wide => capacity(rows) * size_of::<Slot<u128>>(),
-        None => capacity(rows) * size_of::<Slot<u64>>(),
+    let mut recode = None;
+    let choice = match spans.only() {
+        Some((low, high)) => by_span(low, (high - low).saturating_add(1), rows),
+        None => {
+            recode = Recode::try_new(spans, lanes);
+            let array = recode.as_ref().and_then(|recode| by_span(0, recode.count(), rows));
+            // Narrow codes gain nothing by others that are as sparse.
+            if array.is_none() && !wide {
+                recode = None;
+            }
+            array
+        }
     };
+    let narrow = !wide || recode.is_some();
+    let choice = choice.unwrap_or(if narrow { Choice::Narrow } else { Choice::Wide });
+    let table = match choice {
+        Choice::Dense { slots, .. } => Dense::bytes(slots),
+        Choice::Ranked { slots, .. } => Ranked::bytes(slots, rows),
+        Choice::Narrow => Hashed::<u64>::bytes(rows),
+        Choice::Wide => Hashed::<u128>::bytes(rows),
+    };
+    let recoded = if recode.is_some() { rows * 8 } else { 0 };
     let arena: usize = keys.iter().map(arena_bytes).sum();
-    TablePlan { dense, bytes: table + rows * 4 + arena }
+    TablePlan { choice, recode, bytes: table + rows * 4 + recoded + arena }
 }
 
 fn arena_bytes(keys: &KeyBatch) -> usize {
@@ -108,11 +129,6 @@ fn arena_bytes(keys: &KeyBatch) -> usize {
         }
         _ => 0,
     }
-}
-
-fn capacity(rows: usize) -> usize {
-    // At most 4/7 full: probe sequences stay short, and a slot is always free.
-    rows + rows / 4 * 3 + 4
 }
 
 impl JoinTable {
@@ -129,39 +145,25 @@ impl JoinTable {
         let rows: usize = keys.iter().map(KeyBatch::len).sum();
         let workers = ctx.options().execution.target_partitions.clamp(1, MAX_BUILD_TASKS);
         let workers = if rows < PARALLEL_ROWS { 1 } else { workers.next_power_of_two() };
-        let wide = match keys.first().map(|k| &k.codes) {
-            None => return Ok(JoinTable { layout: Layout::Empty, next: None, bytes: None }),
-            Some(Codes::Wide(_)) => true,
-            Some(Codes::Narrow(_) | Codes::Bytes(..)) => false,
-        };
+        let TablePlan { choice, recode, .. } = plan;
+        if keys.is_empty() {
+            return Ok(JoinTable { layout: Layout::Empty, recode, next: None, bytes: None });
+        }
         let bytes = arena(&keys);
-        let shared = Arc::new(Filling {
-            starts: starts(&keys),
-            keys,
-            next: none_rows(rows),
-            duplicates: AtomicBool::new(false),
-        });
-        let layout = match plan.dense {
-            Some((low, high)) => {
-                let slots = Arc::new(none_rows((high - low + 1) as usize));
-                let task = |worker| {
-                    let (shared, slots) = (Arc::clone(&shared), Arc::clone(&slots));
-                    move || shared.fill_dense(low, &slots, worker, workers)
-                };
-                run_workers(workers, ctx, node, task).await?;
-                match Arc::try_unwrap(slots) {
-                    Ok(slots) => Layout::Dense { low, slots },
-                    Err(_) => return internal_err!("a build task outlived the build"),
-                }
-            }
-            None if wide => Layout::Wide(hash_table(&shared, workers, ctx, node).await?),
-            None => Layout::Narrow(hash_table(&shared, workers, ctx, node).await?),
+        let keys = match &recode {
+            Some(recode) => keys.into_iter().map(|keys| recode.rebuild(keys)).collect(),
+            None => keys,
         };
-        let Ok(filled) = Arc::try_unwrap(shared) else {
-            return internal_err!("a build task outlived the build");
+        let build = TableBuild { filling: Arc::new(Filling::new(keys)), workers, ctx, node };
+        let layout = match choice {
+            Choice::Dense { low, slots } => Layout::Dense(build.dense(low, slots).await?),
+            Choice::Ranked { low, slots } => Layout::Ranked(build.ranked(low, slots).await?),
+            Choice::Narrow => Layout::Narrow(build.hashed().await?),
+            Choice::Wide => Layout::Wide(build.hashed().await?),
         };
+        let filled = unshared(build.filling)?;
         let next = filled.duplicates.into_inner().then_some(filled.next);
-        Ok(JoinTable { layout, next, bytes })
+        Ok(JoinTable { layout, recode, next, bytes })
     }
 
     /// Whether no key has two build rows.
@@ -194,18 +196,14 @@ impl JoinTable {
 
     /// The first build row that has the key of each probe row, or [`NO_ROW`].
     pub(crate) fn heads(&self, keys: &KeyBatch) -> Vec<u32> {
-        let mut heads = match (&self.layout, &keys.codes) {
-            (Layout::Dense { low, slots }, Codes::Narrow(codes)) => {
-                let find = |code: u64| match slots.get(code.wrapping_sub(*low) as usize) {
-                    Some(slot) => slot.load(Ordering::Relaxed),
-                    None => NO_ROW,
-                };
-                codes.iter().map(|&code| find(code)).collect()
-            }
-            (Layout::Narrow(table), Codes::Narrow(codes)) => table.heads(codes),
-            (Layout::Narrow(table), Codes::Bytes(hashes, _)) => table.heads(hashes),
-            (Layout::Wide(table), Codes::Wide(codes)) => table.heads(codes),
-            _ => vec![NO_ROW; keys.len()],
+        let mut heads = match (&self.recode, &keys.codes) {
+            (Some(recode), Codes::Narrow(codes)) => self.narrow_heads(&recode.apply(codes)),
+            (Some(recode), Codes::Wide(codes)) => self.narrow_heads(&recode.apply(codes)),
+            (_, Codes::Narrow(codes) | Codes::Bytes(codes, _)) => self.narrow_heads(codes),
+            (None, Codes::Wide(codes)) => match &self.layout {
+                Layout::Wide(table) => table.heads(codes),
+                _ => vec![NO_ROW; codes.len()],
+            },
         };
         if let Some(nulls) = &keys.nulls {
             for (head, valid) in heads.iter_mut().zip(nulls) {
@@ -223,21 +221,15 @@ impl JoinTable {
         }
         heads
     }
-}
 
-fn none_rows(count: usize) -> Vec<AtomicU32> {
-    std::iter::repeat_with(|| AtomicU32::new(NO_ROW)).take(count).collect()
-}
-
-fn starts(keys: &[KeyBatch]) -> Vec<u32> {
-    let mut start = 0;
-    keys.iter()
-        .map(|k| {
-            let own = start;
-            start += k.len() as u32;
-            own
-        })
-        .collect()
+    fn narrow_heads(&self, codes: &[u64]) -> Vec<u32> {
+        match &self.layout {
+            Layout::Dense(table) => table.heads(codes),
+            Layout::Ranked(table) => table.heads(codes),
+            Layout::Narrow(table) => table.heads(codes),
+            Layout::Empty | Layout::Wide(_) => vec![NO_ROW; codes.len()],
+        }
+    }
 }
 
 fn arena(keys: &[KeyBatch]) -> Option<ByteArena> {
@@ -252,161 +244,81 @@ fn arena(keys: &[KeyBatch]) -> Option<ByteArena> {
     Some(arena)
 }
 
-/// Runs `task(0)`, .., `task(workers - 1)`, in tasks of their own when there are several.
-async fn run_workers<F, T>(
+/// A table in the making.
+struct TableBuild<'a> {
+    filling: Arc<Filling>,
     workers: usize,
-    ctx: &Arc<TaskContext>,
+    ctx: &'a Arc<TaskContext>,
     node: usize,
-    task: impl Fn(usize) -> F,
-) -> Result<Vec<T>>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    if workers == 1 {
-        return Ok(vec![task(0)()]);
-    }
-    let tasks: Vec<_> = (0..workers)
-        .map(|worker| {
-            let work = task(worker);
-            ctx.spawn_for(node, async move { work() })
-        })
-        .collect();
-    let mut out = Vec::with_capacity(workers);
-    for task in tasks {
-        out.push(task.await?);
-    }
-    Ok(out)
 }
 
-/// What the tasks that fill a table share. Each code belongs to one task, so the atomics never
-/// see two writers of one element.
-struct Filling {
-    keys: Vec<KeyBatch>,
-    starts: Vec<u32>,
-    next: Vec<AtomicU32>,
-    duplicates: AtomicBool,
-}
+impl TableBuild<'_> {
+    async fn dense(&self, low: u64, slots: u64) -> Result<Dense> {
+        let table = Arc::new(Dense::new(low, slots));
+        let task = |worker| {
+            let (filling, table, workers) =
+                (Arc::clone(&self.filling), Arc::clone(&table), self.workers);
+            move || table.fill(&filling, worker, workers)
+        };
+        self.run(task).await?;
+        unshared(table)
+    }
 
-impl Filling {
-    /// Calls `visit` with each code and its row, the last row first: chains built by prepending
-    /// ascend.
-    fn rows_backwards<C: Code>(&self, mut visit: impl FnMut(C, u32)) {
-        for (keys, &start) in self.keys.iter().zip(&self.starts).rev() {
-            let codes = C::codes(&keys.codes);
-            for (i, &code) in codes.iter().enumerate().rev() {
-                if keys.is_valid(i) {
-                    visit(code, start + i as u32);
-                }
-            }
+    async fn ranked(&self, low: u64, slots: u64) -> Result<Ranked> {
+        let bits = Arc::new(Ranked::bits(slots));
+        let task = |worker| {
+            let (filling, bits, workers) =
+                (Arc::clone(&self.filling), Arc::clone(&bits), self.workers);
+            move || Ranked::fill_bits(&bits, low, &filling, worker, workers)
+        };
+        self.run(task).await?;
+        let table = Arc::new(Ranked::new(low, &bits));
+        let task = |worker| {
+            let (filling, table, workers) =
+                (Arc::clone(&self.filling), Arc::clone(&table), self.workers);
+            move || table.fill(&filling, worker, workers)
+        };
+        self.run(task).await?;
+        unshared(table)
+    }
+
+    async fn hashed<C: Code>(&self) -> Result<Hashed<C>> {
+        let region_bits = self.workers.trailing_zeros();
+        let task = |worker| {
+            let filling = Arc::clone(&self.filling);
+            move || Hashed::<C>::fill_region(&filling, worker, region_bits)
+        };
+        Ok(Hashed::new(self.run(task).await?, region_bits))
+    }
+
+    /// Runs `task(0)`, .., `task(workers - 1)`, in tasks of their own when there are several.
+    async fn run<F, T>(&self, task: impl Fn(usize) -> F) -> Result<Vec<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        if self.workers == 1 {
+            return Ok(vec![task(0)()]);
         }
-    }
-
-    fn fill_dense(&self, low: u64, slots: &[AtomicU32], worker: usize, workers: usize) {
-        let share = slots.len().div_ceil(workers);
-        let own = worker * share..((worker + 1) * share).min(slots.len());
-        let mut duplicates = false;
-        self.rows_backwards(|code: u64, row| {
-            let slot = (code - low) as usize;
-            if own.contains(&slot) {
-                let head = slots[slot].load(Ordering::Relaxed);
-                slots[slot].store(row, Ordering::Relaxed);
-                if head != NO_ROW {
-                    self.next[row as usize].store(head, Ordering::Relaxed);
-                    duplicates = true;
-                }
-            }
-        });
-        if duplicates {
-            self.duplicates.store(true, Ordering::Relaxed);
+        let tasks: Vec<_> = (0..self.workers)
+            .map(|worker| {
+                let work = task(worker);
+                self.ctx.spawn_for(self.node, async move { work() })
+            })
+            .collect();
+        let mut out = Vec::with_capacity(self.workers);
+        for task in tasks {
+            out.push(task.await?);
         }
-    }
-
-    fn fill_region<C: Code>(&self, region: usize, region_bits: u32) -> Vec<Slot<C>> {
-        let mut rows = 0;
-        self.rows_backwards(|code: C, _| {
-            rows += usize::from(region_of(code.hash(), region_bits) == region);
-        });
-        let mut slots = vec![Slot { code: C::default(), head: NO_ROW }; capacity(rows)];
-        let mut duplicates = false;
-        self.rows_backwards(|code: C, row| {
-            let hash = code.hash();
-            if region_of(hash, region_bits) != region {
-                return;
-            }
-            let mut at = slot_of(hash, region_bits, slots.len());
-            loop {
-                let slot = &mut slots[at];
-                if slot.head == NO_ROW {
-                    *slot = Slot { code, head: row };
-                    return;
-                }
-                if slot.code == code {
-                    self.next[row as usize].store(slot.head, Ordering::Relaxed);
-                    slot.head = row;
-                    duplicates = true;
-                    return;
-                }
-                at = if at + 1 == slots.len() { 0 } else { at + 1 };
-            }
-        });
-        if duplicates {
-            self.duplicates.store(true, Ordering::Relaxed);
-        }
-        slots
+        Ok(out)
     }
 }
 
-async fn hash_table<C: Code>(
-    shared: &Arc<Filling>,
-    workers: usize,
-    ctx: &Arc<TaskContext>,
-    node: usize,
-) -> Result<HashTable<C>> {
-    let region_bits = workers.trailing_zeros();
-    let task = |worker| {
-        let shared = Arc::clone(shared);
-        move || shared.fill_region::<C>(worker, region_bits)
-    };
-    Ok(HashTable { regions: run_workers(workers, ctx, node, task).await?, region_bits })
-}
-
-#[inline]
-fn region_of(hash: u64, region_bits: u32) -> usize {
-    if region_bits == 0 { 0 } else { (hash >> (64 - region_bits)) as usize }
-}
-
-/// The slot of a hash, scaled to the region's length by the bits below the region's.
-#[inline]
-fn slot_of(hash: u64, region_bits: u32, slots: usize) -> usize {
-    ((u128::from(hash << region_bits) * slots as u128) >> 64) as usize
-}
-
-impl<C: Code> HashTable<C> {
-    fn heads(&self, codes: &[C]) -> Vec<u32> {
-        match self.regions.as_slice() {
-            [only] => codes.iter().map(|&code| find(only, code, code.hash(), 0)).collect(),
-            regions => codes
-                .iter()
-                .map(|&code| {
-                    let hash = code.hash();
-                    let region = &regions[region_of(hash, self.region_bits)];
-                    find(region, code, hash, self.region_bits)
-                })
-                .collect(),
-        }
-    }
-}
-
-#[inline]
-fn find<C: Code>(slots: &[Slot<C>], code: C, hash: u64, region_bits: u32) -> u32 {
-    let mut at = slot_of(hash, region_bits, slots.len());
-    loop {
-        let slot = &slots[at];
-        if slot.head == NO_ROW || slot.code == code {
-            return slot.head;
-        }
-        at = if at + 1 == slots.len() { 0 } else { at + 1 };
+/// What only finished tasks shared.
+fn unshared<T>(shared: Arc<T>) -> Result<T> {
+    match Arc::try_unwrap(shared) {
+        Ok(value) => Ok(value),
+        Err(_) => internal_err!("a build task outlived the build"),
     }
 }
 

@@ -22,7 +22,7 @@ const RUN_ROWS: usize = 128 * 1024;
 const TOP_K_MAX: usize = 64 * 1024;
 
 /// Bytes per batch of a spilled run: a merge holds one batch of each run.
-const SPILLED_BATCH_BYTES: usize = 64 * 1024;
+pub(super) const SPILLED_BATCH_BYTES: usize = 64 * 1024;
 
 /// Batches between two chances for other tasks.
 const YIELD_EVERY: usize = 8;
@@ -196,14 +196,10 @@ impl<K: Keys> Sorted<K> {
         }
         let entries = std::mem::take(&mut self.runs).into_iter().flatten();
         let refs = merged_refs(&self.keys, entries.collect(), settings.fetch);
-        let per_row = self.reservation.size() / refs.len().max(1);
-        let rows = (SPILLED_BATCH_BYTES / per_row.max(1)).clamp(1, settings.ctx.batch_size());
         let all = gather_rows(&settings.schema, &self.batches, &refs)?;
         let schema = Arc::clone(&settings.schema);
         let mut writer = SpillFileWriter::try_new("SortExec", schema, &settings.ctx)?;
-        for offset in (0..all.num_rows()).step_by(rows) {
-            writer.write(&all.slice(offset, rows.min(all.num_rows() - offset)))?;
-        }
+        writer.write_pieces(&all, SPILLED_BATCH_BYTES)?;
         let (spilled, bytes) = writer.finish()?;
         let metrics = settings.ctx.metrics().node(settings.node);
         metrics.add("spilled_bytes", bytes);

@@ -3,7 +3,7 @@
 //! When there are more runs than batches fit, some are first merged into one on disk.
 
 use super::merge::merge_sorted;
-use super::runs::Settings;
+use super::runs::{SPILLED_BATCH_BYTES, Settings};
 use crate::execute::BatchStream;
 use crate::spill::{SpillFileWriter, Spilled, exhausted};
 use async_stream::try_stream;
@@ -68,7 +68,7 @@ async fn merge_to_disk(runs: &[Spilled], settings: &Settings) -> Result<Spilled>
     let schema = Arc::clone(&settings.schema);
     let mut writer = SpillFileWriter::try_new("SortExec", schema, &settings.ctx)?;
     while let Some(batch) = merged.next().await {
-        writer.write(&batch?)?;
+        writer.write_pieces(&batch?, SPILLED_BATCH_BYTES)?;
     }
     let (spilled, bytes) = writer.finish()?;
     settings.ctx.metrics().node(settings.node).add("spilled_bytes", bytes);
