@@ -4,18 +4,20 @@ use crate::PhysicalExprRef;
 use crate::expressions::Column;
 use std::collections::BTreeMap;
 
-/// How often each column is referred to in `exprs`, by index; only columns that are.
+/// How often each column is read by `exprs`, by index; only columns that are. A reference in a
+/// lambda counts twice: it may be read for many elements of one row.
 pub fn column_uses<'a>(
     exprs: impl IntoIterator<Item = &'a PhysicalExprRef>,
 ) -> BTreeMap<usize, usize> {
-    fn count(expr: &PhysicalExprRef, uses: &mut BTreeMap<usize, usize>) {
+    fn count(expr: &PhysicalExprRef, times: usize, uses: &mut BTreeMap<usize, usize>) {
         if let Some(column) = expr.downcast_ref::<Column>() {
-            *uses.entry(column.index()).or_default() += 1;
+            *uses.entry(column.index()).or_default() += times;
         }
-        expr.children().into_iter().for_each(|child| count(child, uses));
+        let times = if expr.is_lambda() { 2 } else { times };
+        expr.children().into_iter().for_each(|child| count(child, times, uses));
     }
     let mut uses = BTreeMap::new();
-    exprs.into_iter().for_each(|expr| count(expr, &mut uses));
+    exprs.into_iter().for_each(|expr| count(expr, 1, &mut uses));
     uses
 }
 

@@ -7,7 +7,7 @@
 mod nodes;
 mod plans;
 
-pub(crate) use nodes::{counting, filtering_scan, needs, random, unbounded};
+pub(crate) use nodes::{counting, filtering_scan, lambda, needs, random, unbounded};
 pub(crate) use plans::{
     asc, binary, coalesce, col, columns, desc, filter, group_by, gt, join, limit, local_limit,
     merge, nested_join, project, repartition, scan, schema, sort, sort_each, sorted_scan, table,

@@ -218,11 +218,17 @@ impl PhysicalExpr for Volatile {
 struct Counting {
     expr: PhysicalExprRef,
     rows: Arc<AtomicUsize>,
+    lambda: bool,
 }
 
 pub(crate) fn counting(expr: PhysicalExprRef) -> (PhysicalExprRef, Arc<AtomicUsize>) {
     let rows = Arc::new(AtomicUsize::new(0));
-    (Arc::new(Counting { expr, rows: Arc::clone(&rows) }), rows)
+    (Arc::new(Counting { expr, rows: Arc::clone(&rows), lambda: false }), rows)
+}
+
+/// An expression that says it is a lambda.
+pub(crate) fn lambda(expr: PhysicalExprRef) -> PhysicalExprRef {
+    Arc::new(Counting { expr, rows: Arc::new(AtomicUsize::new(0)), lambda: true })
 }
 
 impl PartialEq for Counting {
@@ -241,7 +247,7 @@ impl Hash for Counting {
 
 impl fmt::Display for Counting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "counting({})", self.expr)
+        write!(f, "{}({})", if self.lambda { "lambda" } else { "counting" }, self.expr)
     }
 }
 
@@ -263,10 +269,15 @@ impl PhysicalExpr for Counting {
         self: Arc<Self>,
         mut children: Vec<PhysicalExprRef>,
     ) -> Result<PhysicalExprRef> {
-        Ok(Arc::new(Counting { expr: children.remove(0), rows: Arc::clone(&self.rows) }))
+        let expr = children.remove(0);
+        Ok(Arc::new(Counting { expr, rows: Arc::clone(&self.rows), lambda: self.lambda }))
     }
 
     fn can_fail_node(&self, _: &Schema) -> bool {
         false
+    }
+
+    fn is_lambda(&self) -> bool {
+        self.lambda
     }
 }

@@ -112,7 +112,7 @@ impl Hoisting {
         aliases: &mut Aliases<'_>,
     ) -> Result<PhysicalExprRef> {
         let children = expr.children();
-        if children.is_empty() || !self.depends_on(expr, side) {
+        if children.is_empty() || expr.is_lambda() || !self.depends_on(expr, side) {
             return Ok(Arc::clone(expr));
         }
         // One that can fail would meet rows that no pair has, if the other side is empty.

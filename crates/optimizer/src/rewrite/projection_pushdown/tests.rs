@@ -113,6 +113,18 @@ fn a_merge_that_would_repeat_work_is_refused() {
 }
 
 #[test]
+fn nothing_expensive_is_merged_into_a_lambda() {
+    let inner = || {
+        let input = scan(&["a", "b"], 1);
+        project(vec![(plus_one("a", 0), "x"), (col("b", 1), "b")], input)
+    };
+    let of = |i: usize, name: &str| {
+        project(vec![(lambda(col(name, i)), "l"), (col("b", 1), "b")], inner())
+    };
+    rule().declines(of(0, "x"));
+}
+
+#[test]
 fn a_renaming_stays_above_a_scan_that_knows_its_own_names() {
     rule().declines(project(vec![(col("a", 0), "c"), (col("b", 1), "b")], scan(&["a", "b"], 1)));
 }

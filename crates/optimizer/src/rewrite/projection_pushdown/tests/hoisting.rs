@@ -213,6 +213,12 @@ fn what_can_fail_stays() {
 }
 
 #[test]
+fn what_is_in_a_lambda_stays() {
+    rule().declines(joined(equal(lambda(plus(a(), b())), x())));
+    rule().declines(joined(equal(lambda(plus(a(), plus(x(), y()))), x())));
+}
+
+#[test]
 fn constants_and_joins_without_a_condition_stay() {
     rule().declines(joined(and(gt(plus(lit(1i64), lit(2i64)), 2), equal(a(), x()))));
     let cross = NestedLoopJoinExec::try_new(l(), r(), None, JoinType::Inner).unwrap();
