@@ -305,6 +305,7 @@ mod tests {
     }
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "tests build their argument in place")]
     fn share(condition: PhysicalExprRef, expected: f64) {
         let found = selectivity(&condition, &stats(), &schema());
         assert!((found - expected).abs() < 0.006, "{condition} keeps {found}, not {expected}");

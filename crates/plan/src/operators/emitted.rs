@@ -41,6 +41,11 @@ impl Emitted {
     }
 
     /// Which columns are handed on; `None`: all, as they are made.
+    pub(crate) fn as_slice(&self) -> Option<&[usize]> {
+        self.indices.as_deref()
+    }
+
+    /// As [`Self::as_slice`], shared.
     pub(crate) fn indices(&self) -> Option<Arc<[usize]>> {
         self.indices.clone()
     }

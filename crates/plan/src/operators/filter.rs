@@ -74,6 +74,12 @@ impl FilterExec {
         &self.input
     }
 
+    /// Which of the columns it makes this node hands on, and in which order; `None`: all. Only its
+    /// output has these coordinates: its expressions are over its inputs.
+    pub fn projection(&self) -> Option<&[usize]> {
+        self.emitted.as_slice()
+    }
+
     /// The conjuncts of the predicate, each with whether it may be offered below: a volatile one
     /// may not, nor one that can fail and has others before it, its guards.
     fn conjuncts(&self) -> impl Iterator<Item = (PhysicalExprRef, bool)> {

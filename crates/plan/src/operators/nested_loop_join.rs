@@ -91,6 +91,12 @@ impl NestedLoopJoinExec {
         self.join_type
     }
 
+    /// Which of the columns it makes this node hands on, and in which order; `None`: all. Only its
+    /// output has these coordinates: its expressions are over its inputs.
+    pub fn projection(&self) -> Option<&[usize]> {
+        self.emitted.as_slice()
+    }
+
     /// The same rows and columns with the inputs in each other's place.
     ///
     /// # Errors

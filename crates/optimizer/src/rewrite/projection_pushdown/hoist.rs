@@ -5,6 +5,7 @@
 
 use crate::tree::map_children;
 use arrow::datatypes::Schema;
+use datafusion_common::stats::Precision;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{JoinSide, Result, internal_err};
 use planish_expr::expressions::Column;
@@ -31,8 +32,13 @@ fn hoist_below(plan: &PlanRef, aliases: &mut Aliases<'_>) -> Result<PlanRef> {
     let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() else { return Ok(plan) };
     let Some(filter) = join.filter() else { return Ok(plan) };
     let mut hoisting = Hoisting::new(join, filter);
-    let expression = hoisting.rewrite(filter.expression(), JoinSide::Left, aliases)?;
-    let expression = hoisting.rewrite(&expression, JoinSide::Right, aliases)?;
+    let mut expression = Arc::clone(filter.expression());
+    for (side, other) in [(JoinSide::Left, join.right()), (JoinSide::Right, join.left())] {
+        // Beside one row, a row is in one pair.
+        if !matches!(other.statistics(None)?.num_rows, Precision::Exact(0 | 1)) {
+            expression = hoisting.rewrite(&expression, side, aliases)?;
+        }
+    }
     if hoisting.is_unchanged() && filter.reads_all_columns() {
         return Ok(plan);
     }

@@ -181,6 +181,12 @@ impl HashJoinExec {
         self.null_aware
     }
 
+    /// Which of the columns it makes this node hands on, and in which order; `None`: all. Only its
+    /// output has these coordinates: its expressions are over its inputs.
+    pub fn projection(&self) -> Option<&[usize]> {
+        self.emitted.as_slice()
+    }
+
     /// The same join in another mode.
     ///
     /// # Errors

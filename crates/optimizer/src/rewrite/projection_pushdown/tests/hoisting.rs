@@ -226,6 +226,23 @@ fn constants_and_joins_without_a_condition_stay() {
 }
 
 #[test]
+fn beside_one_row_nothing_is_gained() {
+    let one = |names: &[&str]| -> PlanRef { Arc::new(table(names, 1, 1)) };
+    let both = || binary(plus(a(), b()), Operator::Lt, plus(x(), y()));
+    let of = |left, right| nested_join(JoinType::Inner, both(), left, right);
+    // The one row computes its side once, not once per row of the other.
+    assert_snapshot!(rule().fires(of(l(), one(&["x", "y"]))), @r"
+    NestedLoopJoinExec: join_type=Inner, filter=a@0 + b@1 < join_proj_push_down_1@2, projection=[a@0, b@1, x@2, y@3]
+      MemoryScanExec: partitions=1, batches=1
+      ProjectionExec: expr=[x@0, y@1, x@0 + y@1 AS join_proj_push_down_1]
+        MemoryScanExec: partitions=1, batches=1
+    ");
+    rule().declines(of(one(&["a", "b"]), one(&["x", "y"])));
+    let left_only = || equal(plus(a(), b()), x());
+    rule().declines(nested_join(JoinType::Inner, left_only(), l(), one(&["x", "y"])));
+}
+
+#[test]
 fn an_empty_other_side_keeps_what_can_fail_from_running() {
     let zeros: PlanRef = filter(equal(col("a", 0), lit(0i64)), l());
     let nothing = filter(equal(col("x", 0), lit(99i64)), r());
