@@ -23,8 +23,8 @@ pub fn distinct_count(
     least.map_or(Precision::Absent, Precision::Inexact)
 }
 
-/// As [`distinct_count`], whatever the number of rows.
-pub(super) fn distinct_values(
+/// As [`distinct_count`], whatever the number of rows; `None` when nothing is known.
+pub fn distinct_values(
     expr: &PhysicalExprRef,
     stats: &Statistics,
     schema: &Schema,

@@ -11,7 +11,7 @@ mod truth;
 mod usage;
 
 pub use bounds::{ValueBounds, value_bounds};
-pub use distinct::distinct_count;
+pub use distinct::{distinct_count, distinct_values};
 pub use selectivity::selectivity;
 pub use truth::{Truth, possible_truth};
 pub use usage::column_uses;

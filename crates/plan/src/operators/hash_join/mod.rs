@@ -33,7 +33,9 @@ use crate::operators::join_filter::{JoinFilter, Residual};
 use crate::operators::join_output::JoinOutput;
 use crate::operators::join_probe::{deferred, empty, probe_stream};
 use crate::operators::join_pushdown::restore_columns;
-use crate::operators::join_schema::{emits_build_rows, join_properties, join_statistics};
+use crate::operators::join_schema::{
+    emits_build_rows, join_properties, join_statistics, key_values,
+};
 use crate::properties::PlanProperties;
 use crate::shared::SharedTask;
 use build::{BuildSpec, HashBuild};
@@ -394,10 +396,13 @@ impl ExecutionPlan for HashJoinExec {
 
     fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
         let of_left = if self.mode == PartitionMode::Partitioned { partition } else { None };
+        let (left, right) = (self.left.statistics(of_left)?, self.right.statistics(partition)?);
+        let (left_schema, right_schema) = (self.left.schema(), self.right.schema());
+        let on = key_values(&self.on, (&left, &left_schema), (&right, &right_schema));
         self.emitted.statistics(join_statistics(
-            &self.left.statistics(of_left)?,
-            &self.right.statistics(partition)?,
-            &self.on,
+            &left,
+            &right,
+            &on,
             self.join_type,
             self.filter.is_some(),
             self.emitted.made(),
