@@ -100,3 +100,19 @@ fn a_volatile_column_is_drawn_once() -> Result<()> {
     assert_eq!(in_all_ways(sql)?, ["0"]);
     Ok(())
 }
+
+/// The article's plan: the projection is the scan's list of columns, in the order asked.
+#[test]
+fn permuted_columns_dissolve_into_the_scan_of_a_file() -> Result<()> {
+    let session = Session::builder().target_partitions(2).build()?;
+    let path = |name: &str| format!("{}/../../examples/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    for (file, columns, shown) in [
+        ("sales.parquet", "quantity, store_id", "projection=[quantity@4, store_id@2]"),
+        ("products.csv", "name, product_id", "projection=[name@1, product_id@0]"),
+    ] {
+        let plan = physical(&session, &format!("SELECT {columns} FROM '{}'", path(file)))?;
+        assert!(plan.contains(shown), "{plan}");
+        assert!(!plan.contains("ProjectionExec"), "{plan}");
+    }
+    Ok(())
+}

@@ -140,6 +140,22 @@ fn filters_from_above_find_their_columns() {
     ");
 }
 
+#[test]
+fn filters_from_above_find_their_columns_in_joins_of_pairs() {
+    let input = |names: &[&str]| filtering_scan(scan(names, 1), true);
+    let less = binary(col("a", 0), Operator::Lt, col("x", 2));
+    let nested = nested_join(JoinType::Inner, less, input(&["a", "b"]), input(&["x", "y"]));
+    let cross: PlanRef = Arc::new(CrossJoinExec::new(input(&["a", "b"]), input(&["x", "y"])));
+    for join in [nested, cross] {
+        let absorbed = rule().rewrite(columns(&[3, 1, 0, 2], join));
+        let plan = filter(gt(col("y", 0), 3), filter(gt(col("b", 1), 2), absorbed));
+        let shown = Check::new(FilterPushdown::new()).fires(plan);
+        assert!(shown.contains("FilteringScan: predicate=y@1 > 3"), "{shown}");
+        assert!(shown.contains("FilteringScan: predicate=b@1 > 2"), "{shown}");
+        assert!(!shown.contains("FilterExec"), "{shown}");
+    }
+}
+
 /// A filter that disappears leaves its choice of columns behind.
 #[test]
 fn a_filter_without_a_predicate_still_chooses_columns() {

@@ -259,6 +259,8 @@ fn every_join_type_keeps_its_columns_and_rows() {
         let plan = nested_join(join_type, condition, l(), r());
         let after = rule().rewrite(Arc::clone(&plan));
         assert_eq!(after.schema(), plan.schema(), "{join_type}");
+        let known = after.statistics(None).unwrap().column_statistics.len();
+        assert_eq!(known, plan.schema().fields().len(), "{join_type}");
         let shown = text(&after);
         assert!(
             shown.contains("filter=join_proj_push_down_1@0 < join_proj_push_down_2@1"),
