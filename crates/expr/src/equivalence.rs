@@ -5,9 +5,9 @@
 //! equals, constants and repeated keys dropped. Following Simmen, Shekita and Malkemus,
 //! "Fundamental Techniques for Order Optimization" (SIGMOD 1996).
 
-use crate::expressions::Column;
+use crate::expressions::{CastExpr, Column};
 use crate::projection::ProjectionMapping;
-use crate::{LexOrdering, PhysicalExprRef, PhysicalSortExpr};
+use crate::{LexOrdering, PhysicalExprRef, PhysicalSortExpr, order_source};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode};
 use std::sync::Arc;
@@ -151,11 +151,13 @@ impl EquivalenceProperties {
         (1..=required.len()).rev().find(|&n| self.ordering_satisfied(&required[..n])).unwrap_or(0)
     }
 
-    /// The keys that still say something: representatives, without constants and repeats.
+    /// The keys that still say something: representatives, without constants, repeats, and casts
+    /// that keep the order.
     pub fn normalize_ordering(&self, ordering: &[PhysicalSortExpr]) -> LexOrdering {
         let mut out: LexOrdering = Vec::with_capacity(ordering.len());
         for key in ordering {
-            let expr = self.normalize_expr(&key.expr);
+            let expr = self.normalize_expr(order_source(&key.expr, &self.schema));
+            let expr = Arc::clone(order_source(&expr, &self.schema));
             if self.is_constant(&expr) || out.iter().any(|seen| seen.expr.eq(&expr)) {
                 continue;
             }
@@ -193,17 +195,38 @@ impl EquivalenceProperties {
             }
         }
         for ordering in &self.orderings {
-            let shown = self
-                .normalize_ordering(ordering)
+            let keys = self.normalize_ordering(ordering);
+            let shown: LexOrdering = keys
                 .iter()
                 .map_while(|key| {
-                    let expr = self.project_expr(&key.expr, mapping)?;
+                    let expr = self.project_key(&key.expr, mapping).next()?;
                     Some(PhysicalSortExpr::new(expr, key.options))
                 })
                 .collect();
-            projected.add_ordering(shown);
+            projected.add_ordering(shown.clone());
+            // Columns that order rows as a key does, in its place.
+            for (i, key) in keys.iter().take(shown.len()).enumerate() {
+                for other in self.project_key(&key.expr, mapping).skip(1) {
+                    let mut ordering = shown.clone();
+                    ordering[i].expr = other;
+                    projected.add_ordering(ordering);
+                }
+            }
         }
         projected
+    }
+
+    /// What orders the projection's output as `key` does the input: the key, or an equal of it,
+    /// and casts of it that keep the order.
+    fn project_key<'a>(
+        &'a self,
+        key: &'a PhysicalExprRef,
+        mapping: &'a ProjectionMapping,
+    ) -> impl Iterator<Item = PhysicalExprRef> + 'a {
+        let casts = mapping.iter().filter(move |(source, _)| {
+            source.is::<CastExpr>() && order_source(source, &self.schema).eq(key)
+        });
+        self.project_expr(key, mapping).into_iter().chain(casts.map(|(_, to)| as_expr(&to[0])))
     }
 
     /// `expr`, or an equal of it, over the projection's output.
@@ -316,5 +339,107 @@ mod tests {
         let q = p.project(&mapping, output);
         assert!(q.ordering_satisfied(&[asc(1)]), "a is now column 1");
         assert!(!q.ordering_satisfied(&[asc(1), asc(0)]), "b, between a and c, is gone");
+    }
+
+    /// The facts of a stream ordered by `ordering`, through `exprs`.
+    fn through(
+        known: &EquivalenceProperties,
+        exprs: Vec<(PhysicalExprRef, &str)>,
+    ) -> EquivalenceProperties {
+        let exprs: crate::ProjectionExprs =
+            exprs.into_iter().map(|(e, n)| crate::ProjectionExpr::new(e, n)).collect();
+        let output = Arc::new(exprs.project_schema(known.schema()).unwrap());
+        known.project(&exprs.projection_mapping(known.schema()).unwrap(), output)
+    }
+
+    fn x(i: usize) -> PhysicalSortExpr {
+        PhysicalSortExpr::new(
+            Arc::new(Column::new("x", i)),
+            SortOptions { descending: false, nulls_first: false },
+        )
+    }
+
+    fn plus_one(e: PhysicalExprRef) -> PhysicalExprRef {
+        let one = crate::expressions::lit(1i64);
+        Arc::new(crate::expressions::BinaryExpr::new(e, datafusion_expr::Operator::Plus, one))
+    }
+
+    fn as_decimal(e: PhysicalExprRef, precision: u8) -> PhysicalExprRef {
+        Arc::new(CastExpr::new(e, DataType::Decimal128(precision, 2)))
+    }
+
+    #[test]
+    fn an_order_by_a_computed_key_survives_where_the_key_is_shown() {
+        let key = PhysicalSortExpr::new(plus_one(col(0)), asc(0).options);
+        let p = EquivalenceProperties::new(schema()).with_ordering(vec![key, asc(1)]);
+        let q = through(&p, vec![(col(1), "b"), (plus_one(col(0)), "next")]);
+        assert!(q.ordering_satisfied(&[x(1), x(0)]));
+        let q = through(&p, vec![(col(1), "b"), (col(0), "a")]);
+        let shown = PhysicalSortExpr::new(plus_one(Arc::new(Column::new("a", 1))), x(0).options);
+        assert!(q.ordering_satisfied(&[shown, x(0)]), "it can be computed again");
+        assert!(!q.ordering_satisfied(&[x(1)]), "a + 1 wraps around");
+        let q = through(&p, vec![(col(1), "b")]);
+        assert!(q.orderings().is_empty());
+    }
+
+    #[test]
+    fn casts_that_keep_the_order_stand_in_for_the_key() {
+        let ints = |name: &str| Field::new(name, DataType::Int32, true);
+        let schema: SchemaRef = Arc::new(Schema::new(vec![ints("a"), ints("b"), ints("c")]));
+        let wide =
+            |e: PhysicalExprRef| -> PhysicalExprRef { Arc::new(CastExpr::new(e, DataType::Int64)) };
+        let p = EquivalenceProperties::new(schema).with_ordering(vec![asc(0), asc(1)]);
+        let by = |e: PhysicalExprRef| PhysicalSortExpr::new(e, asc(0).options);
+        assert!(p.ordering_satisfied(&[by(wide(col(0))), by(wide(col(1)))]));
+        let text = Arc::new(CastExpr::new(col(0), DataType::Utf8));
+        assert!(!p.ordering_satisfied(&[by(text)]), "as text, 10 comes before 9");
+        let q = through(&p, vec![(wide(col(0)), "w"), (col(1), "b")]);
+        assert!(q.ordering_satisfied(&[x(0), x(1)]));
+        let q = through(&p, vec![(wide(col(0)), "w"), (col(1), "b"), (col(0), "a")]);
+        assert!(q.ordering_satisfied(&[x(0), x(1)]) && q.ordering_satisfied(&[x(2), x(1)]));
+        // Known by the cast, asked by the column.
+        let p = EquivalenceProperties::new(Arc::clone(p.schema()))
+            .with_ordering(vec![by(wide(col(0)))]);
+        assert!(p.ordering_satisfied(&[asc(0)]));
+        let rounded = by(as_decimal(col(0), 4));
+        assert!(!p.ordering_satisfied(&[rounded]), "this cast may fail");
+    }
+
+    #[test]
+    fn constants_survive_as_what_is_made_of_them() {
+        let mut p = EquivalenceProperties::new(schema());
+        p.add_constant(col(0));
+        let q = through(&p, vec![(col(1), "b"), (plus_one(col(0)), "next")]);
+        assert!(q.is_constant(&(Arc::new(Column::new("next", 1)) as PhysicalExprRef)));
+        assert!(!q.is_constant(&(Arc::new(Column::new("b", 0)) as PhysicalExprRef)));
+        let q = through(&p, vec![(crate::expressions::lit(7i64), "seven")]);
+        assert!(q.is_constant(&(Arc::new(Column::new("seven", 0)) as PhysicalExprRef)));
+    }
+
+    #[test]
+    fn a_hidden_key_may_be_shown_by_its_equal_or_be_constant() {
+        let mut p = EquivalenceProperties::new(schema()).with_ordering(vec![asc(0), asc(1)]);
+        p.add_equal(&col(0), &col(2));
+        let q = through(&p, vec![(col(1), "b"), (col(2), "c")]);
+        assert!(q.ordering_satisfied(&[x(1), x(0)]));
+        let mut p = EquivalenceProperties::new(schema()).with_ordering(vec![asc(0), asc(1)]);
+        p.add_constant(col(0));
+        let q = through(&p, vec![(col(1), "b")]);
+        assert!(q.ordering_satisfied(&[x(0)]));
+    }
+
+    #[test]
+    fn equals_survive_and_repeated_columns_are_equal() {
+        let mut p = EquivalenceProperties::new(schema());
+        p.add_equal(&col(0), &col(1));
+        let q = through(&p, vec![(col(1), "b"), (col(2), "c"), (col(0), "a"), (col(2), "d")]);
+        let same = |i, j| {
+            let of = |i| q.normalize_expr(&(Arc::new(Column::new("x", i)) as PhysicalExprRef));
+            of(i).eq(&of(j))
+        };
+        assert!(same(0, 2) && same(1, 3) && !same(0, 1));
+        // One of them gone, nothing is left to be equal to.
+        let q = through(&p, vec![(col(1), "b"), (col(2), "c")]);
+        assert!(q.classes().is_empty());
     }
 }

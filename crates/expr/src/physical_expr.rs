@@ -95,6 +95,12 @@ pub trait PhysicalExpr: Any + Send + Sync + Debug + Display + DynEq + DynHash {
         vec![]
     }
 
+    /// Whether this is a lambda: its children are evaluated for other rows than the batch's (the
+    /// elements of lists), so that nothing is taken out of it.
+    fn is_lambda(&self) -> bool {
+        false
+    }
+
     /// Where the expression is best evaluated.
     fn placement(&self) -> ExpressionPlacement {
         ExpressionPlacement::KeepInPlace

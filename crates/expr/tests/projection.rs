@@ -1,21 +1,30 @@
 //! The projection algebra: every sentence of its reference, and the rewrites in both directions.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use arrow::array::{Array, ArrayRef, Int64Array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray, StringViewArray};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use datafusion_common::config::ConfigOptions;
 use datafusion_common::stats::Precision;
 use datafusion_common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion_expr::Operator;
-use planish_batch::{Batch, Form};
+use planish_batch::{Batch, Form, Selection};
 use planish_expr::PhysicalExprRef;
-use planish_expr::expressions::{BinaryExpr, Column, Literal, lit};
+use planish_expr::expressions::{BinaryExpr, CaseExpr, CastExpr, Column, Literal, lit};
 use planish_expr::projection::{
-    ProjectionExpr, ProjectionExprs, merge_repeats_work, project_expr, reassign_expr_columns,
-    unproject_expr, update_expr,
+    ProjectionExpr, ProjectionExprs, project_expr, reassign_expr_columns, unproject_expr,
+    update_expr,
 };
+use planish_expr::udf::ScalarFunctionExpr;
 use std::sync::Arc;
 
 type Expr = PhysicalExprRef;
+
+fn function(name: &str, args: Vec<Expr>) -> Expr {
+    let all = datafusion_functions::all_default_functions();
+    let fun = all.into_iter().find(|f| f.name() == name).unwrap();
+    let options = Arc::new(ConfigOptions::default());
+    Arc::new(ScalarFunctionExpr::try_new(fun, args, &schema(), options).unwrap())
+}
 
 fn col(name: &str, index: usize) -> Expr {
     Arc::new(Column::new(name, index))
@@ -123,6 +132,8 @@ fn from_indices_keeps_order_and_duplicates() {
     let repeated = ProjectionExprs::from_indices(&[0, 0, 1], &schema());
     assert_eq!(repeated.as_ref().len(), 3);
     assert!(repeated.as_ref()[0].expr.eq(&repeated.as_ref()[1].expr));
+    assert!(repeated.iter().all(|e| e.expr.is::<Column>()));
+    assert_eq!(ProjectionExprs::from_indices(&[], &schema()).as_ref(), &[]);
 }
 
 #[test]
@@ -147,6 +158,11 @@ fn iteration_and_conversion() {
     assert_eq!(projection.to_string(), "a@0 AS x, 1 AS one");
     assert_eq!(permuted().to_string(), "c@2, a@0, b@1");
     assert!(format!("{projection:?}").contains("ProjectionExprs"));
+    let mut other = permuted();
+    other.clone_from(&projection);
+    assert_eq!(other, projection);
+    let _: std::slice::Iter<'_, ProjectionExpr> = (&projection).into_iter();
+    let _: std::vec::IntoIter<ProjectionExpr> = projection.into_iter();
 }
 
 #[test]
@@ -167,20 +183,6 @@ fn try_merge_composes_and_refuses() {
 }
 
 #[test]
-fn merging_is_not_wise_when_work_repeats() {
-    let inner = ProjectionExprs::new([
-        named(add(col("a", 0), col("b", 1)), "sum"),
-        named(col("c", 2), "c"),
-    ]);
-    let once = ProjectionExprs::new([named(add(col("sum", 0), col("c", 1)), "x")]);
-    let twice = ProjectionExprs::new([named(add(col("sum", 0), col("sum", 0)), "x")]);
-    let columns = ProjectionExprs::new([named(add(col("c", 1), col("c", 1)), "x")]);
-    assert!(!merge_repeats_work(&inner, &once));
-    assert!(merge_repeats_work(&inner, &twice));
-    assert!(!merge_repeats_work(&inner, &columns));
-}
-
-#[test]
 fn column_indices_are_ascending_and_unique() {
     let projection = ProjectionExprs::new([
         named(add(col("c", 2), col("a", 0)), "x"),
@@ -195,15 +197,24 @@ fn column_indices_are_ascending_and_unique() {
 }
 
 #[test]
-#[should_panic(expected = "not a column reference")]
-fn ordered_column_indices_panics_on_a_computation() {
-    ProjectionExprs::new([named(add(col("a", 0), lit(1i64)), "x")]).ordered_column_indices();
-}
-
-#[test]
-#[should_panic(expected = "not a column reference")]
-fn ordered_column_indices_panics_on_a_literal() {
-    ProjectionExprs::new([named(lit(42i64), "x")]).ordered_column_indices();
+fn ordered_column_indices_panics_on_what_is_not_a_column() {
+    let case = CaseExpr::try_new(None, vec![(lit(true), col("a", 0))], None).unwrap();
+    let not_columns: [Expr; 6] = [
+        add(col("a", 0), lit(1i64)),
+        Arc::new(CastExpr::new(col("a", 0), DataType::Int32)),
+        function("abs", vec![col("a", 0)]),
+        lit(42i64),
+        lit("hello"),
+        Arc::new(case),
+    ];
+    for expr in not_columns {
+        let text = expr.to_string();
+        let projection = ProjectionExprs::new([named(col("a", 0), "a"), named(expr, "x")]);
+        let ask = std::panic::AssertUnwindSafe(|| projection.ordered_column_indices());
+        let panic = std::panic::catch_unwind(ask).unwrap_err();
+        let message = panic.downcast::<String>().unwrap();
+        assert_eq!(*message, format!("{text} is not a column reference"));
+    }
 }
 
 #[test]
@@ -220,44 +231,170 @@ fn project_schema_renames_and_keeps_metadata() {
 }
 
 #[test]
-fn project_statistics_follows_columns() {
-    let column = |min: i64| ColumnStatistics {
+fn project_schema_is_that_of_the_references_example() {
+    // SELECT a AS x, b + 1 AS y over [a: Int32, b: Int32, c: Int32].
+    let int = |name: &str| Field::new(name, DataType::Int32, false);
+    let input = Schema::new(vec![int("a"), int("b"), int("c")]);
+    let next = add(col("b", 1), lit(1i32));
+    let projection = ProjectionExprs::new([named(col("a", 0), "x"), named(next, "y")]);
+    let output = projection.project_schema(&input).unwrap();
+    assert_eq!(output, Schema::new(vec![int("x"), int("y")]));
+    assert_eq!(projection.column_indices(), [0, 1]);
+}
+
+fn statistics_of(rows: Precision<usize>) -> Statistics {
+    let column = |min: i64, max: i64| ColumnStatistics {
         null_count: Precision::Exact(0),
         min_value: Precision::Exact(ScalarValue::from(min)),
-        ..ColumnStatistics::new_unknown()
+        max_value: Precision::Exact(ScalarValue::from(max)),
+        sum_value: Precision::Exact(ScalarValue::from(100i64)),
+        distinct_count: Precision::Exact(5),
+        byte_size: Precision::Exact(80),
     };
-    let stats = Statistics {
-        num_rows: Precision::Exact(10),
+    Statistics {
+        num_rows: rows,
         total_byte_size: Precision::Exact(240),
-        column_statistics: vec![column(1), column(2), column(3)],
-    };
-    let projection = ProjectionExprs::new([
-        named(col("c", 2), "c"),
-        named(col("a", 0), "a"),
-        named(add(col("b", 1), lit(1i64)), "b"),
-        named(lit(7i64), "seven"),
-    ]);
-    let out = projection.project_statistics(stats, &schema()).unwrap();
-    assert_eq!(out.num_rows, Precision::Exact(10));
-    assert_eq!(out.column_statistics.len(), 4);
-    assert_eq!(out.column_statistics[0], column(3));
-    assert_eq!(out.column_statistics[1], column(1));
-    assert_eq!(out.column_statistics[2].min_value, Precision::Absent, "nothing is made up");
-    let seven = Precision::Exact(ScalarValue::from(7i64));
-    assert_eq!(out.column_statistics[3].max_value, seven);
+        column_statistics: vec![column(1, 10), column(2, 20), column(3, 30)],
+    }
 }
 
 #[test]
-fn project_batch_copies_nothing() {
+fn project_statistics_follows_columns() {
+    let stats = statistics_of(Precision::Exact(10));
+    let projection = ProjectionExprs::new([
+        named(col("c", 2), "z"),
+        named(col("a", 0), "a"),
+        named(col("c", 2), "c"),
+    ]);
+    let out = projection.project_statistics(stats.clone(), &schema()).unwrap();
+    assert_eq!(out.num_rows, Precision::Exact(10));
+    let of = |i: usize| stats.column_statistics[i].clone();
+    assert_eq!(out.column_statistics, [of(2), of(0), of(2)]);
+    assert_eq!(out.total_byte_size, Precision::Inexact(240));
+    let wrong = ProjectionExprs::new([named(col("d", 9), "d")]);
+    assert!(wrong.project_statistics(stats, &schema()).is_err());
+}
+
+#[test]
+fn statistics_of_computations_are_estimates() {
+    let projection = ProjectionExprs::new([
+        named(add(col("a", 0), lit(1i64)), "next"),
+        named(add(col("a", 0), col("b", 1)), "sum"),
+        named(function("random", vec![]), "r"),
+        named(function("abs", vec![col("a", 0)]), "f"),
+    ]);
+    let stats = statistics_of(Precision::Exact(10));
+    let out = projection.project_statistics(stats, &schema()).unwrap().column_statistics;
+    let inexact = |v: i64| Precision::Inexact(ScalarValue::from(v));
+    assert_eq!((&out[0].min_value, &out[0].max_value), (&inexact(2), &inexact(11)));
+    // An upper estimate: the known values of `a`, and NULL, which statistics do not count.
+    assert_eq!(out[0].distinct_count, Precision::Inexact(6));
+    assert_eq!((&out[1].min_value, &out[1].max_value), (&inexact(3), &inexact(30)));
+    assert_eq!(out[1].distinct_count, Precision::Inexact(10), "no more than rows");
+    assert_eq!(out[2], ColumnStatistics::new_unknown());
+    assert_eq!((&out[3].min_value, &out[3].max_value), (&Precision::Absent, &Precision::Absent));
+    for column in &out {
+        assert_ne!(column.distinct_count.is_exact(), Some(true));
+        assert_eq!(column.sum_value, Precision::Absent);
+    }
+    // Where the schema says so: `a` has no NULL, `b` may have.
+    assert_eq!(out[0].null_count, Precision::Exact(0));
+    assert_eq!(out[1].null_count, Precision::Absent);
+}
+
+#[test]
+fn statistics_of_a_sum_that_may_overflow_are_unknown() {
+    let mut stats = statistics_of(Precision::Exact(10));
+    stats.column_statistics[0].max_value = Precision::Exact(ScalarValue::from(i64::MAX));
+    let projection = ProjectionExprs::new([named(add(col("a", 0), lit(1i64)), "next")]);
+    let out = projection.project_statistics(stats, &schema()).unwrap().column_statistics;
+    assert_eq!((&out[0].min_value, &out[0].max_value), (&Precision::Absent, &Precision::Absent));
+}
+
+#[test]
+fn statistics_of_a_literal_are_exact_only_where_there_is_a_row() {
+    let null = Literal::new(ScalarValue::Int64(None));
+    let projection =
+        ProjectionExprs::new([named(lit(7i64), "seven"), named(Arc::new(null), "none")]);
+    let of = |rows| {
+        projection.project_statistics(statistics_of(rows), &schema()).unwrap().column_statistics
+    };
+    let seven = ScalarValue::from(7i64);
+    let some = of(Precision::Exact(10));
+    assert_eq!(some[0].min_value, Precision::Exact(seven.clone()));
+    assert_eq!(some[0].max_value, Precision::Exact(seven.clone()));
+    assert_eq!(some[0].null_count, Precision::Exact(0));
+    assert_eq!(some[0].distinct_count, Precision::Exact(1));
+    assert_eq!(some[1].null_count, Precision::Exact(10));
+    assert_eq!(some[1].min_value, Precision::Absent);
+    // min(7) over no rows is NULL.
+    for rows in [Precision::Exact(0), Precision::Inexact(10), Precision::Absent] {
+        assert_eq!(of(rows)[0].min_value, Precision::Inexact(seven.clone()));
+        assert_eq!(of(rows)[0].distinct_count, Precision::Inexact(1));
+    }
+}
+
+/// Columns are handed on as they are: the same buffers, whatever their order and number.
+#[test]
+fn a_column_only_projection_copies_nothing() {
+    let arrays: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from(vec![1, 2])),
+        Arc::new(StringArray::from(vec![Some("a long enough text"), None])),
+        Arc::new(StringViewArray::from(vec![Some("another long enough text"), None])),
+    ];
+    let schema: SchemaRef = Arc::new(Schema::new(vec![
+        Field::new("a", DataType::Int64, false),
+        Field::new("b", DataType::Utf8, true),
+        Field::new("c", DataType::Utf8View, true),
+    ]));
+    let addresses = |array: &ArrayRef| -> Vec<usize> {
+        let data = array.to_data();
+        let nulls = data.nulls().map(|n| n.buffer().as_ptr() as usize);
+        data.buffers().iter().map(|b| b.as_ptr() as usize).chain(nulls).collect()
+    };
+    let batch = Batch::from_arrays(Arc::clone(&schema), arrays.clone(), 2).unwrap();
+    for indices in [vec![2, 0, 1], vec![1], vec![0, 0, 2, 2], vec![]] {
+        let projection = ProjectionExprs::from_indices(&indices, &schema);
+        let output: SchemaRef = Arc::new(projection.project_schema(&schema).unwrap());
+        let before = planish_batch::counters::gathered_bytes();
+        let out = projection.project_batch(&batch, &output).unwrap();
+        assert_eq!(out.num_rows(), 2, "even without columns");
+        for (position, &index) in indices.iter().enumerate() {
+            let array = out.column(position).unwrap();
+            assert_eq!(addresses(&array), addresses(&arrays[index]), "{indices:?}");
+            assert!(Arc::ptr_eq(&array, &arrays[index]));
+        }
+        assert_eq!(planish_batch::counters::gathered_bytes(), before);
+    }
+}
+
+/// A selection stays one: nothing is gathered for a column that is only handed on, and columns
+/// that shared a selection share it still.
+#[test]
+fn a_column_only_projection_of_a_selection_gathers_nothing() {
+    let arrays: Vec<ArrayRef> =
+        (0..3).map(|i| Arc::new((i..i + 100).collect::<Int64Array>()) as ArrayRef).collect();
+    let batch = Batch::from_arrays(schema(), arrays, 100).unwrap();
+    let chosen = batch.select(&Arc::new(Selection::rows(vec![7, 3, 99])));
+    let projection = ProjectionExprs::from_indices(&[2, 0], &schema());
+    let output: SchemaRef = Arc::new(projection.project_schema(&schema()).unwrap());
+    let before = planish_batch::counters::gathered_bytes();
+    let out = projection.project_batch(&chosen, &output).unwrap();
+    assert_eq!(planish_batch::counters::gathered_bytes(), before, "nothing was read");
+    assert_eq!(out.column(0).unwrap().as_primitive::<Int64Type>().values(), &[9, 5, 101]);
+    assert!(planish_batch::counters::gathered_bytes() > before, "now it was");
+}
+
+#[test]
+fn literals_become_constants() {
     let arrays: Vec<ArrayRef> =
         (0..3).map(|i| Arc::new(Int64Array::from(vec![i, i + 1])) as ArrayRef).collect();
     let batch = Batch::from_arrays(schema(), arrays, 2).unwrap();
-    let projection = ProjectionExprs::new([named(col("c", 2), "c"), named(lit(7i64), "seven")]);
+    let projection = ProjectionExprs::new([named(lit(7i64), "seven")]);
     let output: SchemaRef = Arc::new(projection.project_schema(&schema()).unwrap());
     let out = projection.project_batch(&batch, &output).unwrap();
-    assert!(Arc::ptr_eq(&out.column(0).unwrap(), &batch.column(2).unwrap()));
-    assert!(matches!(out.columns()[1].form(), Form::Constant(_)));
-    assert_eq!(out.column(1).unwrap().len(), 2);
+    assert!(matches!(out.columns()[0].form(), Form::Constant(_)));
+    assert_eq!(out.column(0).unwrap().len(), 2);
 }
 
 #[test]

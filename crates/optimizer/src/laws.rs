@@ -70,6 +70,15 @@ fn joins(p: usize) -> Vec<PlanRef> {
     for join_type in
         [Inner, Left, Right, Full, LeftSemi, RightSemi, LeftAnti, RightAnti, LeftMark, RightMark]
     {
+        let sum = |l: (&str, usize), r: (&str, usize)| {
+            binary(col(l.0, l.1), Operator::Plus, col(r.0, r.1))
+        };
+        let condition = binary(sum(("a", 0), ("c", 2)), Operator::Gt, sum(("x", 3), ("y", 4)));
+        let nested =
+            nested_join(join_type, condition, scan(&["a", "b", "c"], p), scan(&["x", "y"], 2));
+        let last = nested.schema().fields().len() - 1;
+        plans.push(columns(&[last, 0], Arc::clone(&nested)));
+        plans.push(filter(gt(col(nested.schema().field(0).name(), 0), 3), nested));
         for mode in [PartitionMode::Auto, PartitionMode::Partitioned] {
             let left = Arc::new(table(&["a", "b", "c"], p, 40));
             let plan = join(&[(1, 0)], join_type, mode, left, scan(&["x", "y"], 2));

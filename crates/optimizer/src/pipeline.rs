@@ -53,7 +53,7 @@ mod tests {
         ("JoinSelection", include_str!("rewrite/join_selection.rs")),
         ("FilterPushdown", include_str!("rewrite/filter_pushdown.rs")),
         ("EnsureRequirements", include_str!("enforce/ensure_requirements/mod.rs")),
-        ("ProjectionPushdown", include_str!("rewrite/projection_pushdown.rs")),
+        ("ProjectionPushdown", include_str!("rewrite/projection_pushdown/mod.rs")),
         ("LimitPushdown", include_str!("rewrite/limit_pushdown.rs")),
         ("SanityCheckPlan", include_str!("enforce/sanity_check_plan.rs")),
     ];

@@ -13,9 +13,8 @@ use async_stream::try_stream;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Result, Statistics, internal_err};
 use futures::StreamExt;
-use planish_expr::expressions::{Column, Literal};
-use planish_expr::projection::{ProjectionExpr, ProjectionExprs, merge_repeats_work};
-use planish_expr::utils::map_columns;
+use planish_expr::expressions::Literal;
+use planish_expr::projection::{ProjectionExpr, ProjectionExprs, merge_repeats_work, narrow_expr};
 use planish_expr::{ExpressionPlacement, Partitioning, PhysicalExprRef, can_fail};
 use planish_plan::display::bracketed;
 use planish_plan::operators::projection::ProjectionExec;
@@ -205,11 +204,7 @@ impl Output {
         let read_schema = Arc::new(config.source.table_schema().project(&columns)?);
         let mut exprs = vec![];
         for e in &config.projection {
-            let moved = map_columns(&e.expr, &|column| {
-                let index = columns.binary_search(&column.index()).ok()?;
-                Some(Arc::new(Column::new(column.name(), index)) as PhysicalExprRef)
-            })?;
-            match moved {
+            match narrow_expr(&e.expr, &columns)? {
                 Some(moved) => exprs.push(ProjectionExpr::new(moved, e.alias.clone())),
                 None => return internal_err!("{} reads a column that is not read", e.expr),
             }

@@ -3,15 +3,15 @@
 //! Three coordinate systems meet here. The *table's* columns are those of the file source's
 //! table schema; filters and orders are kept in them, so that a new projection leaves them
 //! alone. The scan's *output* columns are those of its projection. A *file's* columns are known
-//! to the file source only. [`FileScanConfig::output_to_table`] leads from the first to the
-//! second.
+//! to the file source only. [`FileScanConfig::output_to_table`] leads from the output to the
+//! table, [`FileScanConfig::table_to_output`] back.
 
 use crate::file_source::FileSource;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::stats::Precision;
 use datafusion_common::{Result, Statistics};
 use planish_expr::equivalence::EquivalenceProperties;
-use planish_expr::projection::{ProjectionExprs, unproject_expr};
+use planish_expr::projection::{ProjectionExprs, project_expr, unproject_expr};
 use planish_expr::{LexOrdering, PhysicalExprRef, is_volatile};
 use std::sync::Arc;
 
@@ -100,6 +100,18 @@ impl FileScanConfig {
             return Ok(None);
         }
         unproject_expr(expr, &self.projection)
+    }
+
+    /// `expr`, over the table's columns, as an expression over the scan's output; `None` when the
+    /// output does not show what it reads, or its value there could be another one.
+    ///
+    /// # Errors
+    /// When `expr` cannot be rebuilt.
+    pub fn table_to_output(&self, expr: &PhysicalExprRef) -> Result<Option<PhysicalExprRef>> {
+        if is_volatile(expr) {
+            return Ok(None);
+        }
+        project_expr(expr, &self.projection)
     }
 
     /// The output's schema.

@@ -34,6 +34,26 @@ impl BetweenExpr {
         BetweenExpr { expr, negated, low, high }
     }
 
+    /// The value that is placed.
+    pub fn expr(&self) -> &PhysicalExprRef {
+        &self.expr
+    }
+
+    /// Whether this is `NOT BETWEEN`.
+    pub fn negated(&self) -> bool {
+        self.negated
+    }
+
+    /// The lower end.
+    pub fn low(&self) -> &PhysicalExprRef {
+        &self.low
+    }
+
+    /// The upper end.
+    pub fn high(&self) -> &PhysicalExprRef {
+        &self.high
+    }
+
     fn apply(&self, batch: &Batch) -> Result<ColumnarValue> {
         let value = self.expr.evaluate(batch)?;
         let (above, below) = match self.negated {

@@ -33,6 +33,11 @@ impl CoalesceExpr {
         Ok(CoalesceExpr { args })
     }
 
+    /// The arguments.
+    pub fn args(&self) -> &[PhysicalExprRef] {
+        &self.args
+    }
+
     fn result_type(&self, schema: &Schema) -> Result<DataType> {
         for arg in &self.args {
             let data_type = arg.data_type(schema)?;

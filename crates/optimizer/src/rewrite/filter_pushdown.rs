@@ -154,7 +154,11 @@ struct ChildAnswer {
 /// `old` where `new` is a `FilterExec` like it.
 fn unless_rebuilt(old: &PlanRef, new: PlanRef) -> PlanRef {
     let equal = match (old.downcast_ref::<FilterExec>(), new.downcast_ref::<FilterExec>()) {
-        (Some(a), Some(b)) => Arc::ptr_eq(a.input(), b.input()) && a.predicate() == b.predicate(),
+        (Some(a), Some(b)) => {
+            Arc::ptr_eq(a.input(), b.input())
+                && a.predicate() == b.predicate()
+                && a.projection() == b.projection()
+        }
         _ => false,
     };
     if equal { Arc::clone(old) } else { new }

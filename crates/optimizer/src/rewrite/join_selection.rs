@@ -17,7 +17,7 @@
 //! ```
 //! Sizes are compared in bytes; in rows when bytes are not known of both sides; when neither is
 //! known of both, nothing is swapped. A build side without end is swapped with one that ends. A
-//! nested-loop or cross join gets its smaller side on the left, which is the one it holds.
+//! nested-loop or cross join gets the side of fewer rows on the left, which is the one it holds.
 //!
 //! The mode is `CollectLeft`, one table built by all partitions. It is `Partitioned` when the
 //! build side is estimated to exceed `planish.execution.collect_left_memory_share` of a known
@@ -61,11 +61,11 @@ fn select(plan: &PlanRef, options: &ConfigOptions) -> Result<PlanRef> {
         return select_hash_join(&plan, join, options);
     }
     if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
-        let swap = should_swap(join.left(), join.right(), options)?;
+        let swap = should_swap(join.left(), join.right(), PAIRED, options)?;
         return if swap { join.swap_inputs() } else { Ok(plan) };
     }
     if let Some(join) = plan.downcast_ref::<CrossJoinExec>() {
-        let swap = should_swap(join.left(), join.right(), options)?;
+        let swap = should_swap(join.left(), join.right(), PAIRED, options)?;
         return if swap { join.swap_inputs() } else { Ok(plan) };
     }
     Ok(plan)
@@ -79,7 +79,7 @@ fn select_hash_join(
     if join.mode() != PartitionMode::Auto {
         return Ok(Arc::clone(plan));
     }
-    let swap = join.supports_swap() && should_swap(join.left(), join.right(), options)?;
+    let swap = join.supports_swap() && should_swap(join.left(), join.right(), HASHED, options)?;
     if swap {
         let mode = choose_mode(join.right(), join.join_type().swap(), false, options)?;
         return join.swap_inputs(mode);
@@ -88,8 +88,23 @@ fn select_hash_join(
     Ok(Arc::new(join.with_mode(mode)?))
 }
 
+/// What sizes of inputs are compared by: the first that is known of both.
+type Sizes = [fn(&Statistics) -> &Precision<usize>; 2];
+
+/// The table of a hash join is held.
+const HASHED: Sizes = [|s| &s.total_byte_size, |s| &s.num_rows];
+
+/// Joins of pairs have no mode that says that their sides were chosen; rows, unlike bytes, do not
+/// change with the columns that later rules drop or add, so neither does the choice.
+const PAIRED: Sizes = [|s| &s.num_rows, |s| &s.total_byte_size];
+
 /// Whether the right side is the better one to build from.
-fn should_swap(left: &PlanRef, right: &PlanRef, options: &ConfigOptions) -> Result<bool> {
+fn should_swap(
+    left: &PlanRef,
+    right: &PlanRef,
+    sizes: Sizes,
+    options: &ConfigOptions,
+) -> Result<bool> {
     let unbounded = |plan: &PlanRef| plan.properties().boundedness == Boundedness::Unbounded;
     match (unbounded(left), unbounded(right)) {
         (true, false) => return Ok(true),
@@ -103,7 +118,7 @@ fn should_swap(left: &PlanRef, right: &PlanRef, options: &ConfigOptions) -> Resu
     let larger = |of: fn(&Statistics) -> &Precision<usize>| {
         Some(of(&left).get_value()? > of(&right).get_value()?)
     };
-    Ok(larger(|s| &s.total_byte_size).or_else(|| larger(|s| &s.num_rows)).unwrap_or(false))
+    Ok(sizes.into_iter().find_map(larger).unwrap_or(false))
 }
 
 fn choose_mode(

@@ -7,10 +7,11 @@
 mod nodes;
 mod plans;
 
-pub(crate) use nodes::{filtering_scan, needs, random, unbounded};
+pub(crate) use nodes::{counting, filtering_scan, lambda, needs, random, unbounded};
 pub(crate) use plans::{
     asc, binary, coalesce, col, columns, desc, filter, group_by, gt, join, limit, local_limit,
-    merge, project, repartition, scan, schema, sort, sort_each, sorted_scan, table, union,
+    merge, nested_join, project, repartition, scan, schema, sort, sort_each, sorted_scan, table,
+    union,
 };
 
 use crate::rule::PhysicalOptimizerRule;

@@ -15,7 +15,9 @@ use planish_plan::{
     execute_stream,
 };
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An operator with whatever requirements a test needs, which hands its input on.
 #[derive(Clone, Debug)]
@@ -208,5 +210,74 @@ impl PhysicalExpr for Volatile {
 
     fn is_volatile_node(&self) -> bool {
         true
+    }
+}
+
+/// The value of another expression, and the number of rows it was evaluated for.
+#[derive(Debug)]
+struct Counting {
+    expr: PhysicalExprRef,
+    rows: Arc<AtomicUsize>,
+    lambda: bool,
+}
+
+pub(crate) fn counting(expr: PhysicalExprRef) -> (PhysicalExprRef, Arc<AtomicUsize>) {
+    let rows = Arc::new(AtomicUsize::new(0));
+    (Arc::new(Counting { expr, rows: Arc::clone(&rows), lambda: false }), rows)
+}
+
+/// An expression that says it is a lambda.
+pub(crate) fn lambda(expr: PhysicalExprRef) -> PhysicalExprRef {
+    Arc::new(Counting { expr, rows: Arc::new(AtomicUsize::new(0)), lambda: true })
+}
+
+impl PartialEq for Counting {
+    fn eq(&self, other: &Self) -> bool {
+        self.expr.eq(&other.expr)
+    }
+}
+
+impl Eq for Counting {}
+
+impl Hash for Counting {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.expr.hash(state);
+    }
+}
+
+impl fmt::Display for Counting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", if self.lambda { "lambda" } else { "counting" }, self.expr)
+    }
+}
+
+impl PhysicalExpr for Counting {
+    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
+        self.expr.return_field(schema)
+    }
+
+    fn evaluate(&self, batch: &Batch) -> Result<ColumnarValue> {
+        self.rows.fetch_add(batch.num_rows(), Ordering::Relaxed);
+        self.expr.evaluate(batch)
+    }
+
+    fn children(&self) -> Vec<&PhysicalExprRef> {
+        vec![&self.expr]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<PhysicalExprRef>,
+    ) -> Result<PhysicalExprRef> {
+        let expr = children.remove(0);
+        Ok(Arc::new(Counting { expr, rows: Arc::clone(&self.rows), lambda: self.lambda }))
+    }
+
+    fn can_fail_node(&self, _: &Schema) -> bool {
+        false
+    }
+
+    fn is_lambda(&self) -> bool {
+        self.lambda
     }
 }

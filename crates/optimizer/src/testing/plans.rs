@@ -3,7 +3,7 @@
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion_common::{JoinType, NullEquality};
+use datafusion_common::{JoinSide, JoinType, NullEquality};
 use datafusion_expr::Operator;
 use planish_expr::expressions::{BinaryExpr, Column, lit};
 use planish_expr::{
@@ -13,8 +13,10 @@ use planish_plan::operators::aggregate::{AggregateExec, AggregateMode, PhysicalG
 use planish_plan::operators::coalesce_partitions::CoalescePartitionsExec;
 use planish_plan::operators::filter::FilterExec;
 use planish_plan::operators::hash_join::{HashJoinExec, PartitionMode};
+use planish_plan::operators::join_filter::{ColumnIndex, JoinFilter};
 use planish_plan::operators::limit::{GlobalLimitExec, LocalLimitExec};
 use planish_plan::operators::memory::MemoryScanExec;
+use planish_plan::operators::nested_loop_join::NestedLoopJoinExec;
 use planish_plan::operators::projection::ProjectionExec;
 use planish_plan::operators::repartition::RepartitionExec;
 use planish_plan::operators::sort::SortExec;
@@ -153,6 +155,22 @@ pub(crate) fn join(
     let on = on.iter().map(|&(l, r)| (key(&left, l), key(&right, r))).collect();
     let nulls = NullEquality::NullEqualsNothing;
     Arc::new(HashJoinExec::try_new(left, right, on, None, join_type, mode, nulls, false).unwrap())
+}
+
+/// A join on `condition` over the columns of `left` and then those of `right`.
+pub(crate) fn nested_join(
+    join_type: JoinType,
+    condition: PhysicalExprRef,
+    left: PlanRef,
+    right: PlanRef,
+) -> PlanRef {
+    let of = |side, plan: &PlanRef| {
+        (0..plan.schema().fields().len()).map(move |index| ColumnIndex { index, side })
+    };
+    let columns: Vec<_> = of(JoinSide::Left, &left).chain(of(JoinSide::Right, &right)).collect();
+    let schema = JoinFilter::build_schema(&columns, &left.schema(), &right.schema());
+    let filter = JoinFilter::new(condition, columns, Arc::new(schema)).minimized().unwrap();
+    Arc::new(NestedLoopJoinExec::try_new(left, right, Some(filter), join_type).unwrap())
 }
 
 /// `count(*)`-less aggregation: the distinct values of columns `keys`.

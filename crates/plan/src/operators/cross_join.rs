@@ -10,6 +10,7 @@
 use crate::context::{TaskContext, node_id};
 use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
+use crate::operators::emitted::Emitted;
 use crate::operators::join_output::JoinOutput;
 use crate::operators::join_probe::{deferred, empty, probe_stream};
 use crate::operators::join_product::{ProductProbe, collect_build};
@@ -40,6 +41,7 @@ use std::sync::Arc;
 pub struct CrossJoinExec {
     pub(crate) left: PlanRef,
     pub(crate) right: PlanRef,
+    emitted: Emitted,
     properties: PlanProperties,
 }
 
@@ -53,7 +55,15 @@ impl CrossJoinExec {
             let partitions = Partitioning::UnknownPartitioning(right.partition_count());
             PlanProperties::new(EquivalenceProperties::new(schema), partitions)
         });
-        CrossJoinExec { left, right, properties }
+        let emitted = Emitted::all(Arc::clone(properties.schema()));
+        CrossJoinExec { left, right, emitted, properties }
+    }
+
+    /// The same join, of whose columns only those at `indices` come out; `None`: all.
+    fn emitting(self, indices: Option<Arc<[usize]>>) -> Result<Self> {
+        let emitted = Emitted::only(Arc::clone(self.emitted.made()), indices);
+        let properties = emitted.properties(self.properties)?;
+        Ok(CrossJoinExec { emitted, properties, ..self })
     }
 
     /// The collected side.
@@ -66,6 +76,12 @@ impl CrossJoinExec {
         &self.right
     }
 
+    /// Which of the columns it makes this node hands on, and in which order; `None`: all. Only its
+    /// output has these coordinates: its expressions are over its inputs.
+    pub fn projection(&self) -> Option<&[usize]> {
+        self.emitted.as_slice()
+    }
+
     /// The same rows and columns with the inputs in each other's place.
     ///
     /// # Errors
@@ -73,7 +89,10 @@ impl CrossJoinExec {
     pub fn swap_inputs(&self) -> Result<PlanRef> {
         let swapped = CrossJoinExec::new(Arc::clone(&self.right), Arc::clone(&self.left));
         let left_len = self.left.schema().fields().len();
-        restore_columns(Arc::new(swapped), &self.schema(), left_len, JoinType::Inner)
+        match self.emitted.swapped(left_len, JoinType::Inner) {
+            Some(indices) => Ok(Arc::new(swapped.emitting(Some(indices))?)),
+            None => restore_columns(Arc::new(swapped), &self.schema(), left_len, JoinType::Inner),
+        }
     }
 }
 
@@ -94,11 +113,12 @@ impl ExecutionPlan for CrossJoinExec {
         let [left, right] = children.as_slice() else {
             return internal_err!("a join of {} inputs", children.len());
         };
-        Ok(Arc::new(CrossJoinExec::new(Arc::clone(left), Arc::clone(right))))
+        let new = CrossJoinExec::new(Arc::clone(left), Arc::clone(right));
+        Ok(Arc::new(new.emitting(self.emitted.indices())?))
     }
 
-    fn fmt_details(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Ok(())
+    fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.emitted.fmt(f, "")
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
@@ -107,7 +127,7 @@ impl ExecutionPlan for CrossJoinExec {
 
     fn execute(&self, partition: usize, ctx: &Arc<TaskContext>) -> Result<BatchStream> {
         let right = execute_stream(&self.right, partition, ctx)?;
-        let (schema, right_schema) = (self.schema(), self.right.schema());
+        let (schema, right_schema) = (Arc::clone(self.emitted.made()), self.right.schema());
         let node = node_id(self);
         let probes = self.right.partition_count();
         let state = ctx.state(node, || SharedBuild(Arc::new(SharedTask::new(probes))));
@@ -131,17 +151,17 @@ impl ExecutionPlan for CrossJoinExec {
                 }
             }
         };
-        Ok(deferred(setup))
+        Ok(self.emitted.stream(deferred(setup), self.schema()))
     }
 
     fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
-        Ok(join_statistics(
+        self.emitted.statistics(join_statistics(
             &self.left.statistics(None)?,
             &self.right.statistics(partition)?,
             &[],
             JoinType::Inner,
             false,
-            &self.schema(),
+            self.emitted.made(),
         ))
     }
 }
@@ -177,11 +197,21 @@ impl Pushdown for CrossJoinExec {
     fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<PlanRef>> {
         let none = BTreeSet::new();
         let (left, right) = (&self.left, &self.right);
-        let narrowed =
-            Narrowed::try_new(projection, left, right, JoinType::Inner, none.clone(), none)?;
+        let narrowed = Narrowed::try_new(
+            projection,
+            &self.emitted,
+            [left, right],
+            JoinType::Inner,
+            [none.clone(), none],
+        )?;
         let Some(narrowed) = narrowed else { return Ok(None) };
         let join = CrossJoinExec::new(Arc::clone(&narrowed.left), Arc::clone(&narrowed.right));
         narrowed.finish(Arc::new(join)).map(Some)
+    }
+
+    fn with_output_columns(&self, indices: &[usize]) -> Result<Option<PlanRef>> {
+        let all = CrossJoinExec::new(Arc::clone(&self.left), Arc::clone(&self.right));
+        Ok(Some(Arc::new(all.emitting(Some(self.emitted.made_indices(indices)))?)))
     }
 
     fn gather_filters_for_pushdown(
@@ -191,7 +221,8 @@ impl Pushdown for CrossJoinExec {
         _children: usize,
         _options: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        offer_filters(parent_filters, &self.left, &self.right, JoinType::Inner, &[])
+        let filters = self.emitted.filters_to_made(parent_filters)?;
+        offer_filters(&filters, &self.left, &self.right, JoinType::Inner, &[])
     }
 
     fn handle_child_pushdown_result(

@@ -6,6 +6,7 @@
 use crate::context::TaskContext;
 use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
+use crate::operators::emitted::Emitted;
 use crate::operators::projection::ProjectionExec;
 use crate::properties::PlanProperties;
 use crate::pushdown::{
@@ -13,7 +14,7 @@ use crate::pushdown::{
     FilterPushdownPropagation, OfferedFilter, Pushdown, PushedDown,
 };
 use arrow::array::AsArray;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::DataType;
 use async_stream::try_stream;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::stats::Precision;
@@ -21,6 +22,7 @@ use datafusion_common::{Result, ScalarValue, Statistics, plan_err};
 use datafusion_expr::{ColumnarValue, Operator};
 use futures::StreamExt;
 use planish_batch::{Batch, BatchCoalescer};
+use planish_expr::analysis::selectivity;
 use planish_expr::expressions::{BinaryExpr, Literal};
 use planish_expr::projection::project_expr;
 use planish_expr::utils::{column_indices, conjunction, is_true, split_conjunction};
@@ -28,14 +30,12 @@ use planish_expr::{PhysicalExprRef, can_fail, is_volatile};
 use std::fmt;
 use std::sync::Arc;
 
-/// Share of rows assumed to pass a predicate of which nothing is known, per conjunct.
-const DEFAULT_SELECTIVITY: f64 = 0.2;
-
 /// The rows of the input for which `predicate` is true.
 #[derive(Debug)]
 pub struct FilterExec {
     predicate: PhysicalExprRef,
     input: PlanRef,
+    emitted: Emitted,
     properties: PlanProperties,
 }
 
@@ -53,7 +53,15 @@ impl FilterExec {
         for conjunct in split_conjunction(&predicate) {
             add_equality(&conjunct, &mut properties);
         }
-        Ok(FilterExec { predicate, input, properties })
+        let emitted = Emitted::all(input.schema());
+        Ok(FilterExec { predicate, input, emitted, properties })
+    }
+
+    /// The same filter, of whose input's columns only those at `indices` come out; `None`: all.
+    fn emitting(self, indices: Option<Arc<[usize]>>) -> Result<Self> {
+        let emitted = Emitted::only(self.input.schema(), indices);
+        let properties = emitted.properties(self.properties)?;
+        Ok(FilterExec { emitted, properties, ..self })
     }
 
     /// The predicate, over the input's output.
@@ -64,6 +72,12 @@ impl FilterExec {
     /// The input.
     pub fn input(&self) -> &PlanRef {
         &self.input
+    }
+
+    /// Which of the columns it makes this node hands on, and in which order; `None`: all. Only its
+    /// output has these coordinates: its expressions are over its inputs.
+    pub fn projection(&self) -> Option<&[usize]> {
+        self.emitted.as_slice()
     }
 
     /// The conjuncts of the predicate, each with whether it may be offered below: a volatile one
@@ -114,11 +128,13 @@ impl ExecutionPlan for FilterExec {
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<PlanRef>) -> Result<PlanRef> {
-        Ok(Arc::new(FilterExec::try_new(Arc::clone(&self.predicate), Arc::clone(&children[0]))?))
+        let new = FilterExec::try_new(Arc::clone(&self.predicate), Arc::clone(&children[0]))?;
+        Ok(Arc::new(new.emitting(self.emitted.indices())?))
     }
 
     fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.predicate)
+        write!(f, "{}", self.predicate)?;
+        self.emitted.fmt(f, ", ")
     }
 
     fn expressions(&self) -> Vec<PhysicalExprRef> {
@@ -133,12 +149,12 @@ impl ExecutionPlan for FilterExec {
         let mut input = execute_stream(&self.input, partition, ctx)?;
         let predicate = Arc::clone(&self.predicate);
         let ctx = Arc::clone(ctx);
-        let schema: SchemaRef = self.schema();
+        let (emitted, schema) = (self.emitted.clone(), self.schema());
         Ok(Box::pin(try_stream! {
             let predicate = ctx.bind(&predicate).await?;
-            let mut coalescer = BatchCoalescer::new(schema, ctx.batch_size());
+            let mut coalescer = BatchCoalescer::new(Arc::clone(&schema), ctx.batch_size());
             while let Some(batch) = input.next().await {
-                let kept = filter_batch(&batch?, &predicate)?;
+                let kept = emitted.batch(filter_batch(&batch?, &predicate)?, &schema)?;
                 if let Some(full) = coalescer.push(kept)? {
                     yield full;
                 }
@@ -151,17 +167,33 @@ impl ExecutionPlan for FilterExec {
 
     fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
         let input = self.input.statistics(partition)?;
-        let conjuncts = split_conjunction(&self.predicate).len() as i32;
-        let selectivity = DEFAULT_SELECTIVITY.powi(conjuncts.min(3));
-        let scale = |p: Precision<usize>| match p.get_value() {
-            Some(n) => Precision::Inexact((*n as f64 * selectivity).ceil() as usize),
-            None => Precision::Absent,
-        };
-        let mut statistics = input.to_inexact();
-        statistics.num_rows = scale(statistics.num_rows);
-        statistics.total_byte_size = scale(statistics.total_byte_size);
-        Ok(statistics)
+        let share = selectivity(&self.predicate, &input, self.emitted.made());
+        self.emitted.statistics(kept_share(input, share))
     }
+}
+
+/// Inexact statistics of a share of the rows; of one row at least, if there are any: an estimate
+/// of none is no reason to expect none.
+fn kept_share(input: Statistics, share: f64) -> Statistics {
+    let scale = |p: Precision<usize>| match p.get_value() {
+        Some(&n) => Precision::Inexact(((n as f64 * share).ceil() as usize).max(n.min(1))),
+        None => Precision::Absent,
+    };
+    let mut statistics = input.to_inexact();
+    statistics.num_rows = scale(statistics.num_rows);
+    statistics.total_byte_size = scale(statistics.total_byte_size);
+    let rows = statistics.num_rows.get_value().copied().unwrap_or(usize::MAX);
+    let at_most_rows = |p: Precision<usize>| match p.get_value() {
+        Some(&n) => Precision::Inexact(n.min(rows)),
+        None => Precision::Absent,
+    };
+    for column in &mut statistics.column_statistics {
+        column.byte_size = scale(column.byte_size);
+        column.null_count = at_most_rows(column.null_count);
+        column.distinct_count = at_most_rows(column.distinct_count);
+        column.sum_value = Precision::Absent;
+    }
+    statistics
 }
 
 /// The rows of `batch` for which `predicate` is true.
@@ -181,16 +213,22 @@ pub fn filter_batch(batch: &Batch, predicate: &PhysicalExprRef) -> Result<Batch>
 impl Pushdown for FilterExec {
     /// The projection goes below when it keeps what the predicate needs and drops something.
     fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<PlanRef>> {
-        if projection.exprs().column_only_indices().is_none()
-            || projection.exprs().as_ref().len() >= self.schema().fields().len()
-        {
-            return Ok(None);
-        }
-        let Some(predicate) = project_expr(&self.predicate, projection.exprs())? else {
+        let Some(below) = self.emitted.projection_of_made(projection, &self.input)? else {
             return Ok(None);
         };
-        let below = projection.with_input(Arc::clone(&self.input))?;
-        Ok(Some(Arc::new(FilterExec::try_new(predicate, below)?)))
+        if below.schema().fields().len() >= self.input.schema().fields().len() {
+            return Ok(None);
+        }
+        let Some(predicate) = project_expr(&self.predicate, below.exprs())? else {
+            return Ok(None);
+        };
+        Ok(Some(Arc::new(FilterExec::try_new(predicate, Arc::new(below))?)))
+    }
+
+    fn with_output_columns(&self, indices: &[usize]) -> Result<Option<PlanRef>> {
+        let made = self.emitted.made_indices(indices);
+        let filter = FilterExec::try_new(Arc::clone(&self.predicate), Arc::clone(&self.input))?;
+        Ok(Some(Arc::new(filter.emitting(Some(made))?)))
     }
 
     fn gather_filters_for_pushdown(
@@ -204,8 +242,8 @@ impl Pushdown for FilterExec {
         let child = ChildFilterDescription {
             parent_filters: parent_filters
                 .iter()
-                .map(|filter| offer_past_guard(filter, self))
-                .collect(),
+                .map(|filter| Ok(offer_past_guard(&self.emitted.output_to_made(filter)?, self)))
+                .collect::<Result<_>>()?,
             self_filters: own.collect(),
         };
         Ok(FilterDescription { children: vec![child] })
@@ -229,16 +267,16 @@ impl Pushdown for FilterExec {
         // Parent filters nobody below took are applied here, after this node's own.
         for (filter, answers) in &result.parent_filters {
             if answers[0] == PushedDown::No {
-                leftovers.push(Arc::clone(filter));
+                leftovers.push(self.emitted.output_to_made(filter)?);
             }
         }
         let predicate = conjunction(leftovers);
         let node = if is_true(&predicate) {
-            input
+            self.emitted.over(input)?
         } else if predicate.eq(&self.predicate) {
             Arc::clone(&result.node)
         } else {
-            Arc::new(FilterExec::try_new(predicate, input)?)
+            Arc::new(FilterExec::try_new(predicate, input)?.emitting(self.emitted.indices())?)
         };
         Ok(FilterPushdownPropagation {
             filters: vec![PushedDown::Yes; result.parent_filters.len()],

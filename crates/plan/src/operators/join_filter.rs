@@ -8,6 +8,8 @@ use datafusion_common::{JoinSide, Result, ScalarValue, plan_err};
 use datafusion_expr::ColumnarValue;
 use planish_batch::{Batch, Selection};
 use planish_expr::PhysicalExprRef;
+use planish_expr::projection::narrow_expr;
+use planish_expr::utils::column_indices;
 use std::fmt;
 use std::sync::Arc;
 
@@ -64,6 +66,27 @@ impl JoinFilter {
             .map(|c| ColumnIndex { index: c.index, side: c.side.negate() })
             .collect();
         JoinFilter { column_indices, ..self.clone() }
+    }
+
+    /// Whether the condition reads every column of [`Self::schema`].
+    pub fn reads_all_columns(&self) -> bool {
+        column_indices(&self.expression).len() == self.column_indices.len()
+    }
+
+    /// The same condition over the columns alone that it reads.
+    ///
+    /// # Errors
+    /// When the condition cannot be rebuilt.
+    pub fn minimized(&self) -> Result<JoinFilter> {
+        let read: Vec<usize> = column_indices(&self.expression).into_iter().collect();
+        match narrow_expr(&self.expression, &read)? {
+            Some(expression) => Ok(JoinFilter {
+                expression,
+                column_indices: read.iter().map(|&i| self.column_indices[i]).collect(),
+                schema: Arc::new(self.schema.project(&read)?),
+            }),
+            None => Ok(self.clone()),
+        }
     }
 
     /// The fields of `columns`, from the two sides' schemas.

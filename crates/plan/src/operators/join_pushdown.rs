@@ -2,6 +2,7 @@
 //! the projection that restores the columns of a join whose inputs changed places.
 
 use crate::execution_plan::PlanRef;
+use crate::operators::emitted::Emitted;
 use crate::operators::join_filter::JoinFilter;
 use crate::operators::join_schema::{shows_left, shows_right};
 use crate::operators::projection::ProjectionExec;
@@ -114,21 +115,21 @@ pub(crate) struct Narrowed {
 }
 
 impl Narrowed {
-    /// The inputs of a join under `projection`, without the columns that neither the projection
-    /// nor the join itself (`left_needed`, `right_needed`) reads; `None` when nothing would be
-    /// dropped or the projection computes something.
+    /// The inputs of a join that hands on `emitted` under `projection`, without the columns that
+    /// neither the projection nor the join itself (`needed`, of the left and the right) reads;
+    /// `None` when nothing would be dropped or the projection computes something.
     pub(crate) fn try_new(
         projection: &ProjectionExec,
-        left: &PlanRef,
-        right: &PlanRef,
+        emitted: &Emitted,
+        [left, right]: [&PlanRef; 2],
         join_type: JoinType,
-        mut left_needed: BTreeSet<usize>,
-        mut right_needed: BTreeSet<usize>,
+        [mut left_needed, mut right_needed]: [BTreeSet<usize>; 2],
     ) -> Result<Option<Self>> {
         if projection.overrides_metadata() {
             return Ok(None);
         }
         let Some(indices) = projection.exprs().column_only_indices() else { return Ok(None) };
+        let indices = emitted.made_indices(&indices);
         let (left_len, right_len) = (left.schema().fields().len(), right.schema().fields().len());
         let origins: Vec<_> =
             indices.iter().map(|&i| origin(i, left_len, right_len, join_type)).collect();

@@ -8,6 +8,7 @@ use crate::properties::{Boundedness, EmissionType, PlanProperties};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion_common::stats::Precision;
 use datafusion_common::{ColumnStatistics, JoinType, Result, Statistics};
+use planish_expr::analysis::distinct_values;
 use planish_expr::equivalence::EquivalenceProperties;
 use planish_expr::expressions::Column;
 use planish_expr::utils::shift_columns;
@@ -18,12 +19,12 @@ use std::sync::Arc;
 pub(crate) type JoinOn = [(PhysicalExprRef, PhysicalExprRef)];
 
 /// Whether the left input's columns are part of the output.
-pub(crate) fn shows_left(join_type: JoinType) -> bool {
+pub fn shows_left(join_type: JoinType) -> bool {
     !matches!(join_type, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
 }
 
 /// Whether the right input's columns are part of the output.
-pub(crate) fn shows_right(join_type: JoinType) -> bool {
+pub fn shows_right(join_type: JoinType) -> bool {
     !matches!(join_type, JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark)
 }
 
@@ -207,12 +208,29 @@ fn shifted_partitioning(partitioning: &Partitioning, offset: usize) -> Result<Pa
     })
 }
 
+/// How many distinct values a pair of keys has on the left and on the right, by estimate.
+pub(crate) type KeyValues = (Option<f64>, Option<f64>);
+
+/// The numbers of distinct values of all pairs of keys.
+pub(crate) fn key_values(
+    on: &JoinOn,
+    (left, left_schema): (&Statistics, &Schema),
+    (right, right_schema): (&Statistics, &Schema),
+) -> Vec<KeyValues> {
+    let of = |key: &PhysicalExprRef, side: &Statistics, schema: &Schema| {
+        let values = distinct_values(key, side, schema)?;
+        let rows = side.num_rows.get_value().copied().unwrap_or(usize::MAX);
+        Some(values.min(rows) as f64)
+    };
+    on.iter().map(|(l, r)| (of(l, left, left_schema), of(r, right, right_schema))).collect()
+}
+
 /// Statistics of a join of inputs with these statistics. `on` may be empty. The number of rows
 /// is an estimate, except where every row of one side comes out exactly once.
 pub(crate) fn join_statistics(
     left: &Statistics,
     right: &Statistics,
-    on: &JoinOn,
+    on: &[KeyValues],
     join_type: JoinType,
     filtered: bool,
     schema: &SchemaRef,
@@ -225,13 +243,15 @@ pub(crate) fn join_statistics(
     };
     let (l, r) = (rows(left), rows(right));
     let inner = match (l, r) {
-        (Some(l), Some(r)) => Some(inner_rows(left, right, l as f64, r as f64, on, filtered)),
+        (Some(l), Some(r)) => Some(inner_rows(l as f64, r as f64, on, filtered)),
         _ => None,
     };
     let at_least = |side: Option<usize>| match (inner, side) {
         (Some(inner), Some(side)) => Some(inner.max(side as f64)),
         _ => None,
     };
+    let of_left = || on.iter().copied();
+    let of_right = || on.iter().map(|&(left, right)| (right, left));
     let num_rows = match join_type {
         JoinType::Inner if on.is_empty() && !filtered => left.num_rows.multiply(&right.num_rows),
         JoinType::Inner => estimate(inner),
@@ -240,10 +260,10 @@ pub(crate) fn join_statistics(
         JoinType::Full => estimate(at_least(l.max(r))),
         JoinType::LeftMark => left.num_rows,
         JoinType::RightMark => right.num_rows,
-        JoinType::LeftSemi => estimate(l.map(|n| n as f64 * kept(left, right, on, true))),
-        JoinType::RightSemi => estimate(r.map(|n| n as f64 * kept(right, left, on, false))),
-        JoinType::LeftAnti => estimate(l.map(|n| n as f64 * not_kept(left, right, on, true))),
-        JoinType::RightAnti => estimate(r.map(|n| n as f64 * not_kept(right, left, on, false))),
+        JoinType::LeftSemi => estimate(l.map(|n| n as f64 * kept(of_left()))),
+        JoinType::RightSemi => estimate(r.map(|n| n as f64 * kept(of_right()))),
+        JoinType::LeftAnti => estimate(l.map(|n| n as f64 * not_kept(of_left()))),
+        JoinType::RightAnti => estimate(r.map(|n| n as f64 * not_kept(of_right()))),
     };
     let mut columns: Vec<ColumnStatistics> = vec![];
     if shows_left(join_type) {
@@ -271,22 +291,9 @@ pub(crate) fn join_statistics(
 
 /// Rows of the inner join: each key divides the product by the larger number of distinct
 /// values; the most selective key decides. Without such numbers, one side is taken to be unique.
-fn inner_rows(
-    left: &Statistics,
-    right: &Statistics,
-    l: f64,
-    r: f64,
-    on: &JoinOn,
-    filtered: bool,
-) -> f64 {
-    let distinct = on
-        .iter()
-        .filter_map(|(left_key, right_key)| {
-            let of_left = distinct_values(left_key, left)?;
-            let of_right = distinct_values(right_key, right)?;
-            Some(of_left.max(of_right))
-        })
-        .reduce(f64::max);
+fn inner_rows(l: f64, r: f64, on: &[KeyValues], filtered: bool) -> f64 {
+    let distinct =
+        on.iter().filter_map(|&(of_left, of_right)| Some(of_left?.max(of_right?))).reduce(f64::max);
     let rows = match distinct {
         Some(distinct) => l * r / distinct.max(1.0),
         None if on.is_empty() => l * r,
@@ -296,27 +303,16 @@ fn inner_rows(
     if filtered { rows * 0.5 } else { rows }
 }
 
-/// The number of distinct values of a key that is a column, if known.
-fn distinct_values(key: &PhysicalExprRef, side: &Statistics) -> Option<f64> {
-    let column = key.downcast_ref::<Column>()?;
-    let statistics = side.column_statistics.get(column.index())?;
-    statistics.distinct_count.get_value().map(|n| *n as f64)
-}
-
-/// The share of the rows of `side` that find a match in `other`.
-fn kept(side: &Statistics, other: &Statistics, on: &JoinOn, side_is_left: bool) -> f64 {
-    on.iter()
-        .filter_map(|(l, r)| {
-            let (own, others) = if side_is_left { (l, r) } else { (r, l) };
-            let own = distinct_values(own, side)?.max(1.0);
-            Some((distinct_values(others, other)? / own).min(1.0))
-        })
+/// The share of the rows of one side that find a match; `on` says how many values that side has,
+/// and the other one.
+fn kept(on: impl Iterator<Item = KeyValues>) -> f64 {
+    on.filter_map(|(own, others)| Some((others? / own?.max(1.0)).min(1.0)))
         .reduce(f64::min)
         .unwrap_or(1.0)
 }
 
-fn not_kept(side: &Statistics, other: &Statistics, on: &JoinOn, side_is_left: bool) -> f64 {
-    let kept = kept(side, other, on, side_is_left);
+fn not_kept(on: impl Iterator<Item = KeyValues>) -> f64 {
+    let kept = kept(on);
     if kept < 1.0 { 1.0 - kept } else { 0.5 }
 }
 
@@ -338,5 +334,58 @@ fn joined_bytes(
     match (l, r, num_rows.get_value()) {
         (Some(l), Some(r), Some(&rows)) => Precision::Inexact(((l + r) * rows as f64) as usize),
         _ => Precision::Absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion_common::ScalarValue;
+
+    fn schema(name: &str) -> Schema {
+        Schema::new(vec![Field::new(name, DataType::Int64, false)])
+    }
+
+    /// `rows` rows of keys from 1 to `keys`.
+    fn side(rows: usize, keys: i64) -> Statistics {
+        let column = ColumnStatistics::new_unknown()
+            .with_min_value(Precision::Exact(ScalarValue::from(1i64)))
+            .with_max_value(Precision::Exact(ScalarValue::from(keys)));
+        Statistics {
+            num_rows: Precision::Inexact(rows),
+            total_byte_size: Precision::Absent,
+            column_statistics: vec![column],
+        }
+    }
+
+    fn rows(left: &Statistics, right: &Statistics, join_type: JoinType) -> Precision<usize> {
+        let key = |name| -> PhysicalExprRef { Arc::new(Column::new(name, 0)) };
+        let (l, r) = (schema("l"), schema("r"));
+        let on = key_values(&[(key("l"), key("r"))], (left, &l), (right, &r));
+        let output = join_schema(&l, &r, join_type);
+        join_statistics(left, right, &on, join_type, false, &output).num_rows
+    }
+
+    #[test]
+    fn a_few_keys_of_many_keep_their_share_of_the_rows() {
+        let (few, many) = (side(800, 200_000), side(800_000, 200_000));
+        assert_eq!(rows(&few, &many, JoinType::Inner), Precision::Inexact(3200));
+        assert_eq!(rows(&many, &few, JoinType::Inner), Precision::Inexact(3200));
+        assert_eq!(rows(&few, &many, JoinType::LeftSemi), Precision::Inexact(800));
+        assert_eq!(rows(&many, &few, JoinType::LeftSemi), Precision::Inexact(3200));
+        assert_eq!(rows(&few, &many, JoinType::Right), Precision::Inexact(800_000));
+    }
+
+    #[test]
+    fn without_bounds_one_side_is_taken_to_be_unique() {
+        let unknown = |rows| Statistics {
+            num_rows: Precision::Inexact(rows),
+            ..Statistics::new_unknown(&schema("l"))
+        };
+        assert_eq!(rows(&unknown(800), &unknown(5000), JoinType::Inner), Precision::Inexact(5000));
+        assert_eq!(
+            rows(&unknown(800), &unknown(5000), JoinType::LeftSemi),
+            Precision::Inexact(800)
+        );
     }
 }

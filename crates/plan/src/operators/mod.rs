@@ -3,6 +3,7 @@
 pub mod aggregate;
 pub mod coalesce_partitions;
 pub mod cross_join;
+mod emitted;
 pub mod empty;
 pub mod filter;
 pub mod hash_join;
@@ -11,7 +12,7 @@ mod join_output;
 mod join_probe;
 mod join_product;
 mod join_pushdown;
-mod join_schema;
+pub mod join_schema;
 mod join_state;
 #[cfg(test)]
 mod join_testing;

@@ -11,6 +11,7 @@
 use crate::context::{TaskContext, node_id};
 use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
+use crate::operators::emitted::Emitted;
 use crate::operators::join_filter::{JoinFilter, Residual};
 use crate::operators::join_output::JoinOutput;
 use crate::operators::join_probe::{deferred, empty, probe_stream};
@@ -39,6 +40,7 @@ pub struct NestedLoopJoinExec {
     pub(crate) right: PlanRef,
     pub(crate) filter: Option<JoinFilter>,
     pub(crate) join_type: JoinType,
+    emitted: Emitted,
     properties: PlanProperties,
 }
 
@@ -58,7 +60,15 @@ impl NestedLoopJoinExec {
             filter.check(&left.schema(), &right.schema())?;
         }
         let properties = join_properties(&left, &right, &[], join_type, false)?;
-        Ok(NestedLoopJoinExec { left, right, filter, join_type, properties })
+        let emitted = Emitted::all(Arc::clone(properties.schema()));
+        Ok(NestedLoopJoinExec { left, right, filter, join_type, emitted, properties })
+    }
+
+    /// The same join, of whose columns only those at `indices` come out; `None`: all.
+    fn emitting(self, indices: Option<Arc<[usize]>>) -> Result<Self> {
+        let emitted = Emitted::only(Arc::clone(self.emitted.made()), indices);
+        let properties = emitted.properties(self.properties)?;
+        Ok(NestedLoopJoinExec { emitted, properties, ..self })
     }
 
     /// The collected side.
@@ -81,6 +91,12 @@ impl NestedLoopJoinExec {
         self.join_type
     }
 
+    /// Which of the columns it makes this node hands on, and in which order; `None`: all. Only its
+    /// output has these coordinates: its expressions are over its inputs.
+    pub fn projection(&self) -> Option<&[usize]> {
+        self.emitted.as_slice()
+    }
+
     /// The same rows and columns with the inputs in each other's place.
     ///
     /// # Errors
@@ -93,7 +109,10 @@ impl NestedLoopJoinExec {
             self.join_type.swap(),
         )?;
         let left_len = self.left.schema().fields().len();
-        restore_columns(Arc::new(swapped), &self.schema(), left_len, self.join_type)
+        match self.emitted.swapped(left_len, self.join_type) {
+            Some(indices) => Ok(Arc::new(swapped.emitting(Some(indices))?)),
+            None => restore_columns(Arc::new(swapped), &self.schema(), left_len, self.join_type),
+        }
     }
 }
 
@@ -115,15 +134,16 @@ impl ExecutionPlan for NestedLoopJoinExec {
             return internal_err!("a join of {} inputs", children.len());
         };
         let (left, right) = (Arc::clone(left), Arc::clone(right));
-        Ok(Arc::new(Self::try_new(left, right, self.filter.clone(), self.join_type)?))
+        let new = Self::try_new(left, right, self.filter.clone(), self.join_type)?;
+        Ok(Arc::new(new.emitting(self.emitted.indices())?))
     }
 
     fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "join_type={}", self.join_type)?;
-        match &self.filter {
-            Some(filter) => write!(f, ", filter={filter}"),
-            None => Ok(()),
+        if let Some(filter) = &self.filter {
+            write!(f, ", filter={filter}")?;
         }
+        self.emitted.fmt(f, ", ")
     }
 
     fn expressions(&self) -> Vec<PhysicalExprRef> {
@@ -137,7 +157,7 @@ impl ExecutionPlan for NestedLoopJoinExec {
     fn execute(&self, partition: usize, ctx: &Arc<TaskContext>) -> Result<BatchStream> {
         let right = execute_stream(&self.right, partition, ctx)?;
         let (join_type, filter) = (self.join_type, self.filter.clone());
-        let (schema, right_schema) = (self.schema(), self.right.schema());
+        let (schema, right_schema) = (Arc::clone(self.emitted.made()), self.right.schema());
         let node = node_id(self);
         let probes = self.right.partition_count();
         let state = ctx.state(node, || SharedBuild(Arc::new(SharedTask::new(probes))));
@@ -162,17 +182,17 @@ impl ExecutionPlan for NestedLoopJoinExec {
             let out = JoinOutput::new(join_type, schema, right_schema, shared, ctx.batch_size());
             Ok(probe_stream(right, ProductProbe::new(build, residual), out, guard))
         };
-        Ok(deferred(setup))
+        Ok(self.emitted.stream(deferred(setup), self.schema()))
     }
 
     fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
-        Ok(join_statistics(
+        self.emitted.statistics(join_statistics(
             &self.left.statistics(None)?,
             &self.right.statistics(partition)?,
             &[],
             self.join_type,
             self.filter.is_some(),
-            &self.schema(),
+            self.emitted.made(),
         ))
     }
 }
@@ -189,11 +209,10 @@ impl Pushdown for NestedLoopJoinExec {
         };
         let Some(narrowed) = Narrowed::try_new(
             projection,
-            &self.left,
-            &self.right,
+            &self.emitted,
+            [&self.left, &self.right],
             self.join_type,
-            needed(JoinSide::Left),
-            needed(JoinSide::Right),
+            [needed(JoinSide::Left), needed(JoinSide::Right)],
         )?
         else {
             return Ok(None);
@@ -204,6 +223,12 @@ impl Pushdown for NestedLoopJoinExec {
         narrowed.finish(Arc::new(join)).map(Some)
     }
 
+    fn with_output_columns(&self, indices: &[usize]) -> Result<Option<PlanRef>> {
+        let (left, right) = (Arc::clone(&self.left), Arc::clone(&self.right));
+        let all = Self::try_new(left, right, self.filter.clone(), self.join_type)?;
+        Ok(Some(Arc::new(all.emitting(Some(self.emitted.made_indices(indices)))?)))
+    }
+
     fn gather_filters_for_pushdown(
         &self,
         _phase: FilterPushdownPhase,
@@ -212,7 +237,8 @@ impl Pushdown for NestedLoopJoinExec {
         _options: &ConfigOptions,
     ) -> Result<FilterDescription> {
         let own = self.expressions();
-        offer_filters(parent_filters, &self.left, &self.right, self.join_type, &own)
+        let filters = self.emitted.filters_to_made(parent_filters)?;
+        offer_filters(&filters, &self.left, &self.right, self.join_type, &own)
     }
 
     fn handle_child_pushdown_result(

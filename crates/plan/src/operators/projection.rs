@@ -84,23 +84,7 @@ impl ProjectionExec {
         schema: SchemaRef,
         overrides_metadata: bool,
     ) -> Result<Self> {
-        let of_input = input.properties();
-        let mapping = exprs.projection_mapping(&input.schema())?;
-        let partitioning = match &of_input.partitioning {
-            Partitioning::Hash(keys, n) => {
-                let shown = keys.iter().map(|key| mapping.project(key)).collect::<Option<Vec<_>>>();
-                shown.map_or(Partitioning::UnknownPartitioning(*n), |keys| {
-                    Partitioning::Hash(keys, *n)
-                })
-            }
-            other => other.clone(),
-        };
-        let properties = PlanProperties {
-            equivalences: of_input.equivalences.project(&mapping, schema),
-            partitioning,
-            boundedness: of_input.boundedness,
-            emission: of_input.emission,
-        };
+        let properties = project_properties(input.properties(), &exprs, schema)?;
         Ok(ProjectionExec { exprs, input, properties, overrides_metadata })
     }
 
@@ -130,6 +114,28 @@ impl ProjectionExec {
             Arc::new(Self::try_new(self.exprs.clone(), input)?)
         })
     }
+}
+
+/// What is known of the output of `exprs`, of schema `output`, over an input of `properties`.
+pub(crate) fn project_properties(
+    properties: &PlanProperties,
+    exprs: &ProjectionExprs,
+    output: SchemaRef,
+) -> Result<PlanProperties> {
+    let mapping = exprs.projection_mapping(properties.schema())?;
+    let partitioning = match &properties.partitioning {
+        Partitioning::Hash(keys, n) => {
+            let shown = keys.iter().map(|key| mapping.project(key)).collect::<Option<Vec<_>>>();
+            shown.map_or(Partitioning::UnknownPartitioning(*n), |keys| Partitioning::Hash(keys, *n))
+        }
+        other => other.clone(),
+    };
+    Ok(PlanProperties {
+        equivalences: properties.equivalences.project(&mapping, output),
+        partitioning,
+        boundedness: properties.boundedness,
+        emission: properties.emission,
+    })
 }
 
 impl ExecutionPlan for ProjectionExec {

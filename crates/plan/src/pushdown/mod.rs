@@ -45,6 +45,15 @@ pub trait Pushdown {
         Ok(None)
     }
 
+    /// The same node handing on only the columns of its output at `indices`, in that order, if it
+    /// can.
+    ///
+    /// # Errors
+    /// When the node cannot be rebuilt.
+    fn with_output_columns(&self, _indices: &[usize]) -> Result<Option<PlanRef>> {
+        Ok(None)
+    }
+
     /// Which of `parent_filters` (over this node's output) and of its own filters may be offered
     /// to each child. The default offers nothing.
     ///

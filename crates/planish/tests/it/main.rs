@@ -7,6 +7,7 @@ mod common;
 mod errors;
 mod files;
 mod laziness;
+mod pushdown;
 mod running;
 mod sql;
 mod statements;

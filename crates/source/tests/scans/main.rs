@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod common;
+mod coordinates;
 mod csv;
 mod listing;
 mod objects;

@@ -13,7 +13,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use planish_expr::PhysicalExprRef;
 use planish_expr::expressions::{
     BinaryExpr, CastExpr, Column, InListExpr, IsBoolExpr, IsNullExpr, LikeExpr, LikeKind, Literal,
-    NotExpr,
+    NegativeExpr, NotExpr,
 };
 use planish_plan::operators::filter::FilterExec;
 use planish_plan::pushdown::{ChildPushdownResult, FilterPushdownPhase, PushedDown};
@@ -162,6 +162,10 @@ fn leaf(random: &mut Random, schema: &Schema) -> PhysicalExprRef {
         _ => {
             use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
             let op = [Eq, NotEq, Lt, LtEq, Gt, GtEq][random.below(6) as usize];
+            let computed = matches!(field.data_type(), DataType::Int32 | DataType::Float64)
+                && random.below(2) == 0;
+            let operand = value(random);
+            let column = if computed { computation(random, column, operand) } else { column };
             let value = value(random);
             if random.below(3) == 0 {
                 Arc::new(BinaryExpr::new(value, op, column))
@@ -170,6 +174,51 @@ fn leaf(random: &mut Random, schema: &Schema) -> PhysicalExprRef {
             }
         }
     }
+}
+
+/// A number made of `column`.
+fn computation(
+    random: &mut Random,
+    column: PhysicalExprRef,
+    value: PhysicalExprRef,
+) -> PhysicalExprRef {
+    use Operator::{Minus, Multiply, Plus};
+    let op = [Plus, Minus, Multiply][random.below(3) as usize];
+    match random.below(4) {
+        0 => Arc::new(NegativeExpr::new(column)),
+        1 => Arc::new(BinaryExpr::new(Arc::clone(&column), op, column)),
+        2 => Arc::new(BinaryExpr::new(value, op, column)),
+        _ => Arc::new(BinaryExpr::new(column, op, value)),
+    }
+}
+
+#[tokio::test]
+async fn computed_values_skip_row_groups_too() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    write_parquet(&path, &[sample(0, 100)], 10);
+    let options = options(1, 8192);
+    let scan = table(&path).await.unwrap().scan(None, &options).unwrap();
+    let id = |scan: &PlanRef| -> PhysicalExprRef {
+        let index = scan.schema().index_of("id").unwrap();
+        Arc::new(Column::new("id", index))
+    };
+    let number = |v: i64| lit(ScalarValue::Int64(Some(v)));
+    let twice: PhysicalExprRef =
+        Arc::new(BinaryExpr::new(id(&scan), Operator::Multiply, number(2)));
+    let kept = |op, value: PhysicalExprRef| {
+        let filter: PhysicalExprRef = Arc::new(BinaryExpr::new(Arc::clone(&twice), op, value));
+        offered(&scan, &filter, &options)
+    };
+    assert_eq!(run(&kept(Operator::Gt, number(170)), &options).await.unwrap().len(), 20);
+    // A column compared with one, in row groups where it can only be less.
+    assert_eq!(run(&kept(Operator::Lt, id(&scan)), &options).await.unwrap().len(), 10);
+    // Where the product may overflow, nothing is skipped.
+    let far: PhysicalExprRef =
+        Arc::new(BinaryExpr::new(id(&scan), Operator::Multiply, number(i64::MAX)));
+    let filter: PhysicalExprRef = Arc::new(BinaryExpr::new(far, Operator::Lt, number(0)));
+    let scanned = run(&offered(&scan, &filter, &options), &options).await.unwrap().len();
+    assert_eq!(scanned, 100, "two times MAX is -2");
 }
 
 fn predicate(random: &mut Random, schema: &Schema, depth: u64) -> PhysicalExprRef {

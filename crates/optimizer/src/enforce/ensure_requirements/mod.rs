@@ -50,7 +50,9 @@ use planish_plan::operators::aggregate::AggregateExec;
 use planish_plan::operators::coalesce_partitions::CoalescePartitionsExec;
 use planish_plan::operators::hash_join::{HashJoinExec, PartitionMode};
 use planish_plan::operators::limit::{GlobalLimitExec, LocalLimitExec};
+use planish_plan::operators::nested_loop_join::NestedLoopJoinExec;
 use planish_plan::operators::output_requirement::OutputRequirementExec;
+use planish_plan::operators::projection::ProjectionExec;
 use planish_plan::operators::repartition::RepartitionExec;
 use planish_plan::operators::sort::SortExec;
 use planish_plan::operators::sort_preserving_merge::SortPreservingMergeExec;
@@ -73,7 +75,7 @@ impl PhysicalOptimizerRule for EnsureRequirements {
         let walk = Walk { options };
         // Without a pin, what the root does now is what it promises.
         let pinned = is_pinned(&plan)?;
-        let mut new = walk.visit(&plan, Demand { keep: !pinned, visible: true })?;
+        let mut new = walk.visit(&plan, Demand { keep: !pinned, visible: true, built: false })?;
         if !pinned {
             let promised = match plan.downcast_ref::<RepartitionExec>().map(|r| r.partitioning()) {
                 Some(Partitioning::Hash(keys, _)) => Distribution::HashPartitioned(keys.clone()),
@@ -93,10 +95,13 @@ struct Demand {
     keep: bool,
     /// The order in which rows come from the sources shows in the result.
     visible: bool,
+    /// Rows go into the build side of a nested-loop join, at most computed upon on the way: next
+    /// to the pairs, their number is small.
+    built: bool,
 }
 
 impl Demand {
-    const NONE: Demand = Demand { keep: false, visible: false };
+    const NONE: Demand = Demand { keep: false, visible: false, built: false };
 }
 
 struct Walk<'a> {
@@ -151,7 +156,7 @@ impl Walk<'_> {
         }
         let (base, expr) = peel_ordered(input, expr);
         let keep = base.properties().equivalences.ordering_satisfied(&expr);
-        let base = self.visit(base, Demand { keep, visible: false })?;
+        let base = self.visit(base, Demand { keep, visible: false, built: false })?;
         let many = base.partition_count() > 1;
         // A merge takes the first rows of all partitions, so each need not give more.
         let of_sort = if plan.is::<SortExec>() { fetch } else { None };
@@ -176,7 +181,9 @@ impl Walk<'_> {
         let benefits = plan.benefits_from_input_partitioning();
         let mut children = Vec::with_capacity(old_children.len());
         for (i, child) in old_children.iter().enumerate() {
-            let inner = self.demand_of_child(plan, maintains[i], demand);
+            let built = (i == 0 && plan.is::<NestedLoopJoinExec>())
+                || (demand.built && plan.is::<ProjectionExec>());
+            let inner = Demand { built, ..self.demand_of_child(plan, maintains[i], demand) };
             let new = match &orderings[i] {
                 Some(ordering) => self.visit_ordered(child, ordering, &distributions[i], inner)?,
                 None => self.visit_spread(child, &distributions[i], inner)?,
@@ -185,6 +192,7 @@ impl Walk<'_> {
                 && distributions[i] == Distribution::UnspecifiedDistribution
                 && benefits[i]
                 && !(i == 0 && shares_build(plan))
+                && !inner.built
                 && !inner.keep
                 && !inner.visible;
             let new = if may_deal { deals_out(new, self.options)? } else { new };
@@ -208,13 +216,13 @@ impl Walk<'_> {
     fn demand_of_child(&self, plan: &PlanRef, maintains: bool, demand: Demand) -> Demand {
         if plan.is::<GlobalLimitExec>() || plan.is::<LocalLimitExec>() || plan.fetch().is_some() {
             // Which rows come out depends on their order.
-            return Demand { keep: true, visible: true };
+            return Demand { keep: true, visible: true, built: false };
         }
         if plan.downcast_ref::<AggregateExec>().is_some_and(collects_rows) {
-            return Demand { keep: true, visible: true };
+            return Demand { keep: true, visible: true, built: false };
         }
         if let Some(pin) = plan.downcast_ref::<OutputRequirementExec>() {
-            return Demand { keep: pin.ordering().is_some(), visible: true };
+            return Demand { keep: pin.ordering().is_some(), visible: true, built: false };
         }
         if !maintains {
             return Demand::NONE;
@@ -233,7 +241,7 @@ impl Walk<'_> {
     ) -> Result<PlanRef> {
         let base = peel(child);
         let keep = base.properties().equivalences.ordering_satisfied(ordering);
-        let inner = Demand { keep, visible: demand.visible && keep };
+        let inner = Demand { keep, visible: demand.visible && keep, ..demand };
         self.visit_spread(base, distribution, inner)
     }
 

@@ -7,6 +7,7 @@ use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion_common::stats::Precision;
 use datafusion_common::{ColumnStatistics, Result, Statistics, internal_err, not_impl_err};
 use datafusion_expr::logical_plan::Aggregate;
+use planish_expr::analysis::distinct_count;
 use planish_expr::equivalence::EquivalenceProperties;
 use planish_expr::expressions::Column;
 use planish_expr::projection::{ProjectionExpr, ProjectionMapping};
@@ -149,7 +150,7 @@ pub(super) fn statistics(node: &AggregateExec, partition: Option<usize>) -> Resu
         let per_set = |set: &Vec<bool>| {
             let keys = node.group_by.exprs.iter().zip(set).filter(|(_, nulled)| !**nulled);
             let mut distinct = keys.map(|((expr, _), _)| {
-                column(expr).and_then(|c| c.distinct_count.get_value().copied())
+                distinct_count(expr, &input, &node.input.schema()).get_value().copied()
             });
             let groups = distinct
                 .try_fold(1usize, |product, n| Some(product.saturating_mul(n?.saturating_add(1))));
@@ -163,12 +164,11 @@ pub(super) fn statistics(node: &AggregateExec, partition: Option<usize>) -> Resu
             if is_volatile(expr) {
                 continue;
             }
-            if let (Some(of_input), Some(own)) =
-                (column(expr), statistics.column_statistics.get_mut(i))
-            {
+            let Some(own) = statistics.column_statistics.get_mut(i) else { continue };
+            own.distinct_count = distinct_count(expr, &input, &node.input.schema());
+            if let Some(of_input) = column(expr) {
                 own.min_value = of_input.min_value.clone().to_inexact();
                 own.max_value = of_input.max_value.clone().to_inexact();
-                own.distinct_count = of_input.distinct_count.to_inexact();
             }
         }
     }

@@ -28,11 +28,14 @@ mod tests;
 use crate::context::{TaskContext, node_id};
 use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
+use crate::operators::emitted::Emitted;
 use crate::operators::join_filter::{JoinFilter, Residual};
 use crate::operators::join_output::JoinOutput;
 use crate::operators::join_probe::{deferred, empty, probe_stream};
 use crate::operators::join_pushdown::restore_columns;
-use crate::operators::join_schema::{emits_build_rows, join_properties, join_statistics};
+use crate::operators::join_schema::{
+    emits_build_rows, join_properties, join_statistics, key_values,
+};
 use crate::properties::PlanProperties;
 use crate::shared::SharedTask;
 use build::{BuildSpec, HashBuild};
@@ -66,6 +69,7 @@ pub struct HashJoinExec {
     pub(crate) mode: PartitionMode,
     pub(crate) null_equality: NullEquality,
     pub(crate) null_aware: bool,
+    pub(crate) emitted: Emitted,
     encoder: KeyEncoder,
     properties: PlanProperties,
 }
@@ -126,9 +130,17 @@ impl HashJoinExec {
             mode,
             null_equality,
             null_aware,
+            emitted: Emitted::all(Arc::clone(properties.schema())),
             encoder,
             properties,
         })
+    }
+
+    /// The same join, of whose columns only those at `indices` come out; `None`: all.
+    pub(crate) fn emitting(self, indices: Option<Arc<[usize]>>) -> Result<Self> {
+        let emitted = Emitted::only(Arc::clone(self.emitted.made()), indices);
+        let properties = emitted.properties(self.properties)?;
+        Ok(HashJoinExec { emitted, properties, ..self })
     }
 
     /// The build side.
@@ -171,14 +183,26 @@ impl HashJoinExec {
         self.null_aware
     }
 
+    /// Which of the columns it makes this node hands on, and in which order; `None`: all. Only its
+    /// output has these coordinates: its expressions are over its inputs.
+    pub fn projection(&self) -> Option<&[usize]> {
+        self.emitted.as_slice()
+    }
+
     /// The same join in another mode.
     ///
     /// # Errors
     /// As [`Self::try_new`].
     pub fn with_mode(&self, mode: PartitionMode) -> Result<Self> {
+        let (left, right) = (Arc::clone(&self.left), Arc::clone(&self.right));
+        self.emitting_all(left, right, mode)?.emitting(self.emitted.indices())
+    }
+
+    /// The same join of other inputs, handing on all columns.
+    fn emitting_all(&self, left: PlanRef, right: PlanRef, mode: PartitionMode) -> Result<Self> {
         HashJoinExec::try_new(
-            Arc::clone(&self.left),
-            Arc::clone(&self.right),
+            left,
+            right,
             self.on.clone(),
             self.filter.clone(),
             self.join_type,
@@ -213,7 +237,10 @@ impl HashJoinExec {
             false,
         )?;
         let left_len = self.left.schema().fields().len();
-        restore_columns(Arc::new(swapped), &self.schema(), left_len, self.join_type)
+        match self.emitted.swapped(left_len, self.join_type) {
+            Some(indices) => Ok(Arc::new(swapped.emitting(Some(indices))?)),
+            None => restore_columns(Arc::new(swapped), &self.schema(), left_len, self.join_type),
+        }
     }
 
     fn build_spec(&self) -> BuildSpec {
@@ -263,16 +290,8 @@ impl ExecutionPlan for HashJoinExec {
         let [left, right] = children.as_slice() else {
             return internal_err!("a join of {} inputs", children.len());
         };
-        Ok(Arc::new(HashJoinExec::try_new(
-            Arc::clone(left),
-            Arc::clone(right),
-            self.on.clone(),
-            self.filter.clone(),
-            self.join_type,
-            self.mode,
-            self.null_equality,
-            self.null_aware,
-        )?))
+        let new = self.emitting_all(Arc::clone(left), Arc::clone(right), self.mode)?;
+        Ok(Arc::new(new.emitting(self.emitted.indices())?))
     }
 
     fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -287,7 +306,7 @@ impl ExecutionPlan for HashJoinExec {
         if self.null_aware {
             f.write_str(", null_aware=true")?;
         }
-        Ok(())
+        self.emitted.fmt(f, ", ")
     }
 
     fn expressions(&self) -> Vec<PhysicalExprRef> {
@@ -315,7 +334,7 @@ impl ExecutionPlan for HashJoinExec {
     fn execute(&self, partition: usize, ctx: &Arc<TaskContext>) -> Result<BatchStream> {
         let right = execute_stream(&self.right, partition, ctx)?;
         let (join_type, filter) = (self.join_type, self.filter.clone());
-        let (schema, right_schema) = (self.schema(), self.right.schema());
+        let (schema, right_schema) = (Arc::clone(self.emitted.made()), self.right.schema());
         let (build_spec, probe_spec) = (self.build_spec(), self.probe_spec());
         let node = node_id(self);
         let probes = self.right.partition_count();
@@ -372,18 +391,21 @@ impl ExecutionPlan for HashJoinExec {
             let source = NullAwareProbe::new(build, keys, probe_spec.encoder, in_key, residual);
             Ok(probe_stream(right, source, out, guard))
         };
-        Ok(deferred(setup))
+        Ok(self.emitted.stream(deferred(setup), self.schema()))
     }
 
     fn statistics(&self, partition: Option<usize>) -> Result<Statistics> {
         let of_left = if self.mode == PartitionMode::Partitioned { partition } else { None };
-        Ok(join_statistics(
-            &self.left.statistics(of_left)?,
-            &self.right.statistics(partition)?,
-            &self.on,
+        let (left, right) = (self.left.statistics(of_left)?, self.right.statistics(partition)?);
+        let (left_schema, right_schema) = (self.left.schema(), self.right.schema());
+        let on = key_values(&self.on, (&left, &left_schema), (&right, &right_schema));
+        self.emitted.statistics(join_statistics(
+            &left,
+            &right,
+            &on,
             self.join_type,
             self.filter.is_some(),
-            &self.schema(),
+            self.emitted.made(),
         ))
     }
 }

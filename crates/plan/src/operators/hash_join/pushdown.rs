@@ -29,8 +29,13 @@ impl Pushdown for HashJoinExec {
             of_right.extend(filter.columns_of(JoinSide::Right));
         }
         let (left, right) = (&self.left, &self.right);
-        let Some(narrowed) =
-            Narrowed::try_new(projection, left, right, self.join_type, of_left, of_right)?
+        let Some(narrowed) = Narrowed::try_new(
+            projection,
+            &self.emitted,
+            [left, right],
+            self.join_type,
+            [of_left, of_right],
+        )?
         else {
             return Ok(None);
         };
@@ -55,6 +60,12 @@ impl Pushdown for HashJoinExec {
         narrowed.finish(Arc::new(join)).map(Some)
     }
 
+    fn with_output_columns(&self, indices: &[usize]) -> Result<Option<PlanRef>> {
+        let (left, right) = (Arc::clone(&self.left), Arc::clone(&self.right));
+        let all = self.emitting_all(left, right, self.mode)?;
+        Ok(Some(Arc::new(all.emitting(Some(self.emitted.made_indices(indices)))?)))
+    }
+
     fn gather_filters_for_pushdown(
         &self,
         _phase: FilterPushdownPhase,
@@ -63,7 +74,8 @@ impl Pushdown for HashJoinExec {
         _options: &ConfigOptions,
     ) -> Result<FilterDescription> {
         let own = self.expressions();
-        offer_filters(parent_filters, &self.left, &self.right, self.join_type, &own)
+        let filters = self.emitted.filters_to_made(parent_filters)?;
+        offer_filters(&filters, &self.left, &self.right, self.join_type, &own)
     }
 
     fn handle_child_pushdown_result(

@@ -8,6 +8,7 @@
 //! Nothing here is evaluated on rows, so a predicate that can fail cannot fail here.
 
 mod bounds;
+mod intervals;
 
 pub(crate) use bounds::{RowGroupBounds, TableColumnBounds};
 
@@ -18,6 +19,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use bounds::{Operand, Possible, compare_bounds};
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{ColumnarValue, Operator};
+use intervals::{by_intervals, is_bounded};
 use planish_batch::Batch;
 use planish_expr::expressions::{
     BinaryExpr, Column, InListExpr, IsBoolExpr, IsNullExpr, LikeExpr, LikeKind, Literal, NotExpr,
@@ -57,7 +59,10 @@ pub(crate) fn is_useful(filter: &PhysicalExprRef, schema: &Schema) -> bool {
         return match binary.op() {
             Operator::And => is_useful(left, schema) || is_useful(right, schema),
             Operator::Or => is_useful(left, schema) && is_useful(right, schema),
-            _ => operand_and_value(binary).is_some_and(|(operand, ..)| flat(operand)),
+            op => match operand_and_value(binary) {
+                Some((operand, ..)) => flat(operand) || is_bounded(operand, schema),
+                None => is_comparison(*op) && is_bounded(left, schema) && is_bounded(right, schema),
+            },
         };
     }
     if let Some(not) = filter.downcast_ref::<NotExpr>() {
@@ -98,9 +103,12 @@ fn possible(expr: &PhysicalExprRef, bounds: &dyn RowGroupBounds) -> Result<Possi
         return match binary.op() {
             Operator::And => Ok(possible(left, bounds)?.and(&possible(right, bounds)?)),
             Operator::Or => Ok(possible(left, bounds)?.or(&possible(right, bounds)?)),
-            _ => match operand_and_value(binary) {
-                Some((operand, op, value)) => compare(operand, op, value, bounds),
-                None => Ok(Possible::anything(groups)),
+            op => match operand_and_value(binary) {
+                Some((operand, op, value)) if Operand::of(operand, bounds.schema()).is_some() => {
+                    compare(operand, op, value, bounds)
+                }
+                _ if is_comparison(*op) => by_intervals(expr, bounds),
+                _ => Ok(Possible::anything(groups)),
             },
         };
     }

@@ -1,22 +1,12 @@
-//! The projection algebra: lists of named expressions, how they compose, and how other
-//! expressions are rewritten across them.
-//!
-//! Three coordinate systems meet in a scan, and each mapping is a function of its own:
-//!
-//! | from | to | function |
-//! | --- | --- | --- |
-//! | a projection's output | its input | [`unproject_expr`] |
-//! | a projection's input | its output | [`project_expr`] |
-//! | columns of one schema | the same columns, by name, of another | [`reassign_expr_columns`] |
+//! Named expressions, and lists of them.
 
-use crate::expressions::{Column, Literal};
-use crate::utils::{collect_column_indices, map_columns};
-use crate::{PhysicalExprRef, is_volatile, structural_eq};
+use super::rewrite::update_expr;
+use super::{ProjectionMapping, statistics};
+use crate::expressions::Column;
+use crate::utils::collect_column_indices;
+use crate::{PhysicalExprRef, structural_eq};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion_common::stats::Precision;
-use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion_common::{ColumnStatistics, Result, Statistics, internal_err};
-use indexmap::IndexMap;
+use datafusion_common::{Result, Statistics, internal_err};
 use planish_batch::Batch;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -130,7 +120,8 @@ impl ProjectionExprs {
     /// `other` applied on top of this projection, as one projection of this one's input.
     ///
     /// This composes whatever it is given. Whether composing is *wise* (an expensive or volatile
-    /// expression may be evaluated more often) is asked with [`merge_repeats_work`].
+    /// expression may be evaluated more often) is asked with
+    /// [`merge_repeats_work`](super::merge_repeats_work).
     ///
     /// # Errors
     /// When an expression of `other` refers to a column that this projection does not have.
@@ -243,41 +234,17 @@ impl ProjectionExprs {
     }
 
     /// The output's statistics: those of the column for columns, exact ones for literals, and
-    /// nothing but row counts for computations.
+    /// estimates, never exact ones, for the values of computations.
     ///
     /// # Errors
-    /// When an expression does not fit `input_schema`.
+    /// When an expression does not fit `input_schema`, or `stats` lack a column it reads.
     #[expect(clippy::needless_pass_by_value, reason = "the specification's signature")]
     pub fn project_statistics(
         &self,
         stats: Statistics,
         input_schema: &Schema,
     ) -> Result<Statistics> {
-        let mut total = Precision::Exact(0);
-        let mut columns = Vec::with_capacity(self.exprs.len());
-        for e in self.exprs.iter() {
-            let column = match e.column_index() {
-                Some(i) => match stats.column_statistics.get(i) {
-                    Some(column) => column.clone(),
-                    None => return internal_err!("no statistics for {}", e.expr),
-                },
-                None => expr_statistics(&e.expr, &stats),
-            };
-            let width = e.expr.data_type(input_schema)?.primitive_width();
-            let bytes = match (column.byte_size, width) {
-                (Precision::Absent, Some(width)) => {
-                    stats.num_rows.multiply(&Precision::Exact(width)).to_inexact()
-                }
-                (known, _) => known,
-            };
-            total = total.add(&bytes);
-            columns.push(column);
-        }
-        Ok(Statistics {
-            num_rows: stats.num_rows,
-            total_byte_size: total.to_inexact(),
-            column_statistics: columns,
-        })
+        statistics::project(self, &stats, input_schema)
     }
 
     /// Evaluates the projection over `batch`. Columns are handed on in the form they are in,
@@ -290,44 +257,6 @@ impl ProjectionExprs {
             self.exprs.iter().map(|e| e.expr.evaluate_column(batch)).collect::<Result<Vec<_>>>()?;
         Batch::try_new(Arc::clone(schema), columns, batch.num_rows())
     }
-}
-
-fn expr_statistics(expr: &PhysicalExprRef, stats: &Statistics) -> ColumnStatistics {
-    let mut column = ColumnStatistics::new_unknown();
-    if let Some(literal) = expr.downcast_ref::<Literal>() {
-        let value = literal.value();
-        if value.is_null() {
-            column.null_count = stats.num_rows;
-        } else {
-            column.null_count = Precision::Exact(0);
-            column.min_value = Precision::Exact(value.clone());
-            column.max_value = Precision::Exact(value.clone());
-            column.distinct_count = Precision::Inexact(1);
-        }
-    }
-    column
-}
-
-/// Whether composing `outer` on top of `inner` would evaluate some expression of `inner` more
-/// often than before, or at another place, in a way that matters: it is volatile, or expensive
-/// and referred to more than once.
-pub fn merge_repeats_work(inner: &ProjectionExprs, outer: &ProjectionExprs) -> bool {
-    let mut uses = vec![0usize; inner.exprs.len()];
-    for e in outer.iter() {
-        let counted = e.expr.apply(|node| {
-            if let Some(column) = node.downcast_ref::<Column>()
-                && let Some(count) = uses.get_mut(column.index())
-            {
-                *count += 1;
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-        debug_assert!(counted.is_ok());
-    }
-    inner.iter().zip(uses).any(|(e, uses)| {
-        let cheap = e.expr.placement().should_push_to_leaves() || e.expr.is::<Literal>();
-        is_volatile(&e.expr) || (uses > 1 && !cheap)
-    })
 }
 
 impl AsRef<[ProjectionExpr]> for ProjectionExprs {
@@ -382,165 +311,4 @@ impl IntoIterator for ProjectionExprs {
     fn into_iter(self) -> Self::IntoIter {
         Vec::from(self.exprs.as_ref()).into_iter()
     }
-}
-
-/// Where expressions over a projection's input show in its output: each source expression with
-/// the output columns that equal it, at least one.
-#[derive(Clone, Debug)]
-pub struct ProjectionMapping {
-    map: IndexMap<PhysicalExprRef, Vec<Column>>,
-}
-
-impl ProjectionMapping {
-    /// The mapping of `exprs` over `input_schema`. Volatile expressions are left out: two
-    /// evaluations need not agree.
-    ///
-    /// # Errors
-    /// When a column reference is out of bounds.
-    pub fn try_new(exprs: &[ProjectionExpr], input_schema: &SchemaRef) -> Result<Self> {
-        let mut map: IndexMap<PhysicalExprRef, Vec<Column>> = IndexMap::new();
-        for (i, e) in exprs.iter().enumerate() {
-            e.expr.return_field(input_schema)?;
-            if !is_volatile(&e.expr) {
-                map.entry(Arc::clone(&e.expr)).or_default().push(Column::new(&e.alias, i));
-            }
-        }
-        Ok(ProjectionMapping { map })
-    }
-
-    /// Source expressions and their output columns.
-    pub fn iter(&self) -> impl Iterator<Item = (&PhysicalExprRef, &Vec<Column>)> {
-        self.map.iter()
-    }
-
-    /// `expr` over the output, or `None` when it cannot be expressed there.
-    pub fn project(&self, expr: &PhysicalExprRef) -> Option<PhysicalExprRef> {
-        if let Some(targets) = self.map.get(expr) {
-            return Some(Arc::new(targets[0].clone()));
-        }
-        let children = expr.children();
-        if children.is_empty() {
-            return expr.is::<Literal>().then(|| Arc::clone(expr));
-        }
-        if expr.is_volatile_node() {
-            return None;
-        }
-        let projected =
-            children.into_iter().map(|c| self.project(c)).collect::<Option<Vec<_>>>()?;
-        Arc::clone(expr).with_new_children(projected).ok()
-    }
-}
-
-/// What became of a rewrite: nothing to do, all of it done, or some part that cannot be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RewriteState {
-    Unchanged,
-    RewrittenValid,
-    RewrittenInvalid,
-}
-
-/// Rewrites `expr` across a projection, in either direction; `None` when it cannot be expressed
-/// on the other side. There is no partial rewrite.
-///
-/// With `unproject`, `expr` is over the projection's *output* and the result over its input: for
-/// the projection `c@2, a@0, b@1`, `a@1 + b@2` becomes `a@0 + b@1`, and `c@0` becomes `c@2`.
-/// Without, `expr` is over the *input* and the result refers to the projection's columns; a
-/// subexpression equal to a projected computation becomes a reference to it. An expression
-/// without columns is its own rewrite.
-///
-/// # Errors
-/// When a node cannot be rebuilt over its new children.
-pub fn update_expr(
-    expr: &PhysicalExprRef,
-    projected_exprs: &[ProjectionExpr],
-    unproject: bool,
-) -> Result<Option<PhysicalExprRef>> {
-    let mut state = RewriteState::Unchanged;
-    let rewritten = Arc::clone(expr)
-        .transform_down(|node| {
-            if state == RewriteState::RewrittenInvalid {
-                return Ok(Transformed::new(node, false, TreeNodeRecursion::Stop));
-            }
-            let target = if unproject {
-                let Some(column) = node.downcast_ref::<Column>() else {
-                    return Ok(Transformed::no(node));
-                };
-                projected_exprs.get(column.index()).map(|e| Arc::clone(&e.expr))
-            } else {
-                let projected = find_projected(&node, projected_exprs);
-                if projected.is_none() && !node.is::<Column>() {
-                    return Ok(Transformed::no(node));
-                }
-                projected
-            };
-            match target {
-                Some(target) => {
-                    state = RewriteState::RewrittenValid;
-                    // The replacement is in the other coordinates: not to be visited again.
-                    Ok(Transformed::new(target, true, TreeNodeRecursion::Jump))
-                }
-                None => {
-                    state = RewriteState::RewrittenInvalid;
-                    Ok(Transformed::new(node, false, TreeNodeRecursion::Stop))
-                }
-            }
-        })
-        .data()?;
-    Ok((state != RewriteState::RewrittenInvalid).then_some(rewritten))
-}
-
-fn find_projected(
-    node: &PhysicalExprRef,
-    projected_exprs: &[ProjectionExpr],
-) -> Option<PhysicalExprRef> {
-    if node.is::<Literal>() || is_volatile(node) {
-        return None;
-    }
-    let position = projected_exprs.iter().position(|e| e.expr.eq(node))?;
-    Some(Arc::new(Column::new(&projected_exprs[position].alias, position)))
-}
-
-/// `expr`, over the output of `projection`, as an expression over its input; `None` when it
-/// refers to a column that the projection does not have.
-///
-/// # Errors
-/// As [`update_expr`].
-pub fn unproject_expr(
-    expr: &PhysicalExprRef,
-    projection: &ProjectionExprs,
-) -> Result<Option<PhysicalExprRef>> {
-    update_expr(expr, projection.as_ref(), true)
-}
-
-/// `expr`, over the input of `projection`, as an expression over its output; `None` when the
-/// output does not show what it needs.
-///
-/// # Errors
-/// As [`update_expr`].
-pub fn project_expr(
-    expr: &PhysicalExprRef,
-    projection: &ProjectionExprs,
-) -> Result<Option<PhysicalExprRef>> {
-    update_expr(expr, projection.as_ref(), false)
-}
-
-/// `expr` with each column's index looked up by name in `schema`; for two schemas of the same
-/// relation in which names are unique (a table's, and a file's of that table).
-///
-/// # Errors
-/// When `schema` lacks a column, or has it more than once.
-pub fn reassign_expr_columns(expr: &PhysicalExprRef, schema: &Schema) -> Result<PhysicalExprRef> {
-    let mapped = map_columns(expr, &|column| {
-        let mut found = schema
-            .fields()
-            .iter()
-            .enumerate()
-            .filter(|(_, field)| field.name() == column.name())
-            .map(|(i, _)| i);
-        match (found.next(), found.next()) {
-            (Some(i), None) => Some(Arc::new(Column::new(column.name(), i)) as PhysicalExprRef),
-            _ => None,
-        }
-    })?;
-    mapped.map_or_else(|| internal_err!("a column of {expr} is not, or not once, in {schema}"), Ok)
 }
