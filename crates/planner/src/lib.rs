@@ -21,6 +21,7 @@ mod subquery_alias;
 mod table;
 mod union;
 mod values;
+mod window;
 
 pub use planner::PhysicalPlanner;
 pub use table::{Table, TableSourceAdapter};

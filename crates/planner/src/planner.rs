@@ -69,6 +69,7 @@ impl Lowering {
             LogicalPlan::EmptyRelation(node) => self.lower_empty_relation(node),
             LogicalPlan::SubqueryAlias(node) => self.lower_subquery_alias(node),
             LogicalPlan::Repartition(node) => self.lower_repartition(node),
+            LogicalPlan::Window(node) => self.lower_window(node),
             other => not_implemented(other),
         }?;
         check_types(plan, &lowered)?;
@@ -93,7 +94,6 @@ impl Lowering {
 
 fn not_implemented(plan: &LogicalPlan) -> Result<PlanRef> {
     let what = match plan {
-        LogicalPlan::Window(_) => "window functions are",
         LogicalPlan::Unnest(_) => "UNNEST is",
         LogicalPlan::RecursiveQuery(_) => "recursive queries are",
         LogicalPlan::Subquery(_) => "LATERAL subqueries that cannot be decorrelated are",

@@ -47,10 +47,10 @@ pub struct AggregateFunctionExpr {
 
 /// What the function is told about its arguments.
 #[derive(Clone, Debug)]
-struct Described {
+pub(super) struct Described {
     schema: Schema,
-    exprs: Vec<Arc<dyn TheirExpr>>,
-    fields: Vec<FieldRef>,
+    pub(super) exprs: Vec<Arc<dyn TheirExpr>>,
+    pub(super) fields: Vec<FieldRef>,
     order_by: Vec<TheirSortExpr>,
 }
 
@@ -231,6 +231,14 @@ impl AggregateFunctionExpr {
         self.fun.accumulator(self.accumulator_args())
     }
 
+    /// An accumulator for a frame that moves: it may take rows back out (`retract_batch`).
+    ///
+    /// # Errors
+    /// What the function refuses.
+    pub fn create_sliding_accumulator(&self) -> Result<Box<dyn Accumulator>> {
+        self.fun.create_sliding_accumulator(self.accumulator_args())
+    }
+
     fn accumulator_args(&self) -> AccumulatorArgs<'_> {
         AccumulatorArgs {
             return_field: Arc::clone(&self.field),
@@ -266,7 +274,7 @@ impl PartialEq for AggregateFunctionExpr {
 }
 
 impl Described {
-    fn new(
+    pub(super) fn new(
         args: &[PhysicalExprRef],
         order_by: &[PhysicalSortExpr],
         input: &SchemaRef,

@@ -4,6 +4,8 @@
 
 mod aggregate;
 mod scalar;
+mod window;
 
 pub use aggregate::AggregateFunctionExpr;
 pub use scalar::ScalarFunctionExpr;
+pub use window::WindowUdfExpr;

@@ -29,3 +29,4 @@ pub mod sort_preserving_merge;
 pub mod subplans;
 pub mod union;
 pub mod values;
+pub mod window;

@@ -15,7 +15,7 @@ use planish_expr::{PhysicalExprRef, can_fail, is_volatile};
 use std::sync::Arc;
 
 /// What to evaluate, and which call takes what.
-pub(super) struct AggregateInputs {
+pub(in crate::operators) struct AggregateInputs {
     values: Vec<Value>,
     filters: Vec<PhysicalExprRef>,
     calls: Vec<CallInputs>,
@@ -37,23 +37,23 @@ struct CallInputs {
 }
 
 /// The values of one batch.
-pub(super) struct EvaluatedInputs {
+pub(in crate::operators) struct EvaluatedInputs {
     values: Vec<ArrayRef>,
     masks: Vec<BooleanArray>,
 }
 
 /// What one call is fed with.
-pub(super) struct CallValues<'a> {
+pub(in crate::operators) struct CallValues<'a> {
     /// Arguments, and sort keys where the function wants them.
-    pub(super) values: Vec<ArrayRef>,
+    pub(in crate::operators) values: Vec<ArrayRef>,
     /// The rows that count, if not all.
-    pub(super) filter: Option<&'a BooleanArray>,
+    pub(in crate::operators) filter: Option<&'a BooleanArray>,
 }
 
 impl AggregateInputs {
     /// The inputs of `calls`. With `filter_early`, calls with a FILTER get only the rows that
     /// pass it; otherwise all rows and a mask wherever possible.
-    pub(super) fn new(
+    pub(in crate::operators) fn new(
         calls: &[Arc<AggregateFunctionExpr>],
         schema: &SchemaRef,
         filter_early: bool,
@@ -86,7 +86,7 @@ impl AggregateInputs {
     ///
     /// # Errors
     /// Those of the expressions.
-    pub(super) fn evaluate(&mut self, batch: &Batch) -> Result<EvaluatedInputs> {
+    pub(in crate::operators) fn evaluate(&mut self, batch: &Batch) -> Result<EvaluatedInputs> {
         let masks =
             self.filters.iter().map(|f| mask(f, batch)).collect::<Result<Vec<BooleanArray>>>()?;
         let mut passed: Vec<Option<Batch>> = vec![None; masks.len()];
@@ -108,7 +108,11 @@ impl AggregateInputs {
     }
 
     /// What call `i` is fed with.
-    pub(super) fn of_call<'a>(&self, i: usize, evaluated: &'a EvaluatedInputs) -> CallValues<'a> {
+    pub(in crate::operators) fn of_call<'a>(
+        &self,
+        i: usize,
+        evaluated: &'a EvaluatedInputs,
+    ) -> CallValues<'a> {
         let call = &self.calls[i];
         let mask = call.filter.map(|f| &evaluated.masks[f]);
         CallValues {

@@ -11,7 +11,7 @@
 
 mod grace;
 mod groups;
-mod inputs;
+pub(super) mod inputs;
 mod keys;
 mod properties;
 mod pushdown;
