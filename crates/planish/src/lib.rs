@@ -25,6 +25,7 @@ mod frontend;
 mod functions;
 mod information_schema;
 mod memory;
+mod named_windows;
 mod not_in;
 mod nullable_subqueries;
 mod optimizer_config;

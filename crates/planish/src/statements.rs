@@ -5,6 +5,7 @@ use crate::explain;
 use crate::files;
 use crate::frontend::Frontend;
 use crate::information_schema;
+use crate::named_windows;
 use crate::planning::{Kind, Planned, analyze, plan_query};
 use crate::refuse;
 use crate::rewrite;
@@ -81,6 +82,7 @@ fn bind(frontend: &Frontend, state: &State, mut statement: DFStatement) -> Resul
     if state.options.options.sql_parser.parse_float_as_decimal {
         rewrite::exponents_are_doubles(&mut statement);
     }
+    named_windows::write_out(&mut statement)?;
     match frontend.statement_to_plan(statement.clone()) {
         Err(error) if rewrite::is_repeated_name(&error) => {
             rewrite::name_columns(&mut statement);

@@ -56,6 +56,7 @@ use planish_plan::operators::projection::ProjectionExec;
 use planish_plan::operators::repartition::RepartitionExec;
 use planish_plan::operators::sort::SortExec;
 use planish_plan::operators::sort_preserving_merge::SortPreservingMergeExec;
+use planish_plan::operators::window::{BoundedWindowAggExec, WindowAggExec};
 use std::sync::Arc;
 
 /// Adds required exchanges, merges and sorts, removes the others.
@@ -221,6 +222,9 @@ impl Walk<'_> {
         if plan.downcast_ref::<AggregateExec>().is_some_and(collects_rows) {
             return Demand { keep: true, visible: true, built: false };
         }
+        if numbers_rows(plan) {
+            return Demand { keep: true, visible: true, built: false };
+        }
         if let Some(pin) = plan.downcast_ref::<OutputRequirementExec>() {
             return Demand { keep: pin.ordering().is_some(), visible: true, built: false };
         }
@@ -292,6 +296,12 @@ fn collects_rows(aggregate: &AggregateExec) -> bool {
         .aggregates()
         .iter()
         .any(|call| call.order_by.is_empty() && COLLECTORS.contains(&call.fun.name()))
+}
+
+/// Whether a window has neither partitions nor order, so that its frames follow rows as they come.
+fn numbers_rows(plan: &PlanRef) -> bool {
+    let is_window = plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>();
+    is_window && plan.required_input_ordering() == [None]
 }
 
 /// A hash join whose mode no rule chose shares one build table.

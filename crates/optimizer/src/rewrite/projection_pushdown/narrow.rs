@@ -14,6 +14,7 @@ use planish_plan::operators::projection::ProjectionExec;
 use planish_plan::operators::repartition::RepartitionExec;
 use planish_plan::operators::sort::SortExec;
 use planish_plan::operators::sort_preserving_merge::SortPreservingMergeExec;
+use planish_plan::operators::window::WindowAggExec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -126,7 +127,8 @@ fn shrinks_what_is_held(plan: &PlanRef) -> bool {
         || plan.is::<RepartitionExec>()
         || plan.is::<HashJoinExec>()
         || plan.is::<NestedLoopJoinExec>()
-        || plan.is::<CrossJoinExec>();
+        || plan.is::<CrossJoinExec>()
+        || plan.is::<WindowAggExec>();
     if holds && children.iter().any(|child| child.is::<ProjectionExec>()) {
         return true;
     }

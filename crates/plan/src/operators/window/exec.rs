@@ -40,7 +40,8 @@ impl Windows {
     ) -> Result<Self> {
         let schema = input.schema();
         // Rows are peers in a key that has one value.
-        let varies = |e: &PhysicalExprRef| Ok::<_, DataFusionError>(e.data_type(&schema)? != DataType::Null);
+        let varies =
+            |e: &PhysicalExprRef| Ok::<_, DataFusionError>(e.data_type(&schema)? != DataType::Null);
         let mut keys = vec![];
         for key in order_by {
             if varies(&key.expr)? {
