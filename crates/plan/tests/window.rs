@@ -5,16 +5,20 @@
 
 use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion_common::config::ConfigOptions;
 use datafusion_common::{DataFusionError, ScalarValue};
 use datafusion_expr::{AggregateUDF, WindowFrame, WindowFrameBound, WindowFrameUnits};
-use planish_expr::Partitioning;
+use planish_expr::expressions::{Column, IsNullExpr};
 use planish_expr::udf::AggregateFunctionExpr;
+use planish_expr::{Partitioning, PhysicalExprRef, ProjectionExprs};
+use planish_plan::PlanRef;
+use planish_plan::operators::projection::ProjectionExec;
 use planish_plan::operators::repartition::RepartitionExec;
 use planish_plan::operators::sort::SortExec;
 use planish_plan::operators::window::{
     BoundedWindowAggExec, WindowAggExec, WindowExpr, WindowFunction, window_exec,
 };
-use planish_plan::PlanRef;
+use planish_plan::pushdown::{FilterPushdownPhase, OfferedFilter};
 use planish_testkit::batches::{DISGUISES, Disguise, Random};
 use planish_testkit::plans::{Source, col, sort_key};
 use planish_testkit::{driving, rows};
@@ -338,4 +342,67 @@ fn a_failing_input_fails_the_window() {
     let plan = plan(Arc::new(source), &moving(), UNIQUE, false);
     let error = driving::collect(&plan, 7, None).unwrap_err().to_string();
     assert!(error.contains("the source broke"), "{error}");
+}
+
+#[test]
+fn only_filters_of_partition_keys_pass() {
+    let data = batch(&data(10, false));
+    for whole in [false, true] {
+        let source = Arc::new(Source::disguised(&data, 1, 10, Disguise::Flat));
+        let node = plan(source, &moving(), UNIQUE, whole);
+        let not_null = |i: usize| -> PhysicalExprRef {
+            let column = Arc::new(Column::new(node.schema().field(i).name(), i));
+            Arc::new(IsNullExpr::new(column, true))
+        };
+        let filters: Vec<_> = [0, 1, 2, 3, 4].map(not_null).to_vec();
+        let options = ConfigOptions::default();
+        let offered = node
+            .gather_filters_for_pushdown(FilterPushdownPhase::Pre, &filters, 1, &options)
+            .unwrap()
+            .children;
+        let passes: Vec<bool> = offered[0]
+            .parent_filters
+            .iter()
+            .map(|f| matches!(f, OfferedFilter::Supported(_)))
+            .collect();
+        assert_eq!(passes, [false, true, false, false, false]);
+        assert!(!node.supports_limit_pushdown());
+    }
+}
+
+#[test]
+fn a_projection_narrows_the_input_to_what_it_and_the_window_read() {
+    let data = batch(&data(40, false));
+    let by_key = Order { unique: false, ..UNIQUE };
+    let range = WindowFrame::new(Some(false));
+    for whole in [false, true] {
+        let source = Arc::new(Source::disguised(&data, 1, 10, Disguise::Flat));
+        let node = plan(source, &range, by_key, whole);
+        let pick = |indices: &[usize]| {
+            let exprs = ProjectionExprs::from_indices(indices, &node.schema());
+            ProjectionExec::try_new(exprs, Arc::clone(&node)).unwrap()
+        };
+        // `id` is read by nobody.
+        let projection = pick(&[5, 2]);
+        let swapped = node.try_swapping_with_projection(&projection).unwrap().unwrap();
+        assert_eq!(swapped.children()[0].children()[0].schema().fields().len(), 3);
+        let plain: PlanRef = Arc::new(projection);
+        assert_eq!(swapped.schema(), plain.schema());
+        let run = |plan: &PlanRef| {
+            rows::of(
+                &driving::collect(plan, 7, None).unwrap().into_iter().flatten().collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(run(&swapped), run(&plain));
+        assert!(node.try_swapping_with_projection(&pick(&[0, 4])).unwrap().is_none());
+    }
+}
+
+#[test]
+fn functions_that_see_ahead_without_end_do_not_stream() {
+    let n = |n| ScalarValue::UInt64(n);
+    let frame = |end| WindowFrame::new_bounds(WindowFrameUnits::Rows, Preceding(n(None)), end);
+    let streams = |end| exprs(&frame(end))[0].can_stream().unwrap();
+    assert!(streams(CurrentRow) && streams(Following(n(Some(3)))));
+    assert!(!streams(Following(n(None))));
 }

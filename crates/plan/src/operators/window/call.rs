@@ -74,10 +74,11 @@ impl WindowExpr {
             WindowFunction::Aggregate(_) => ends,
             WindowFunction::Udf(call) => {
                 let evaluator = call.create_evaluator()?;
-                if evaluator.uses_window_frame() {
-                    ends && !self.frame.start_bound.is_unbounded()
-                } else {
-                    evaluator.supports_bounded_execution() && !call.ignore_nulls()
+                // LEAD over NULLs miscounts row by row; over a whole partition it does not.
+                let row_by_row = evaluator.supports_bounded_execution();
+                match evaluator.uses_window_frame() {
+                    true => row_by_row && ends,
+                    false => row_by_row && !call.ignore_nulls(),
                 }
             }
         })

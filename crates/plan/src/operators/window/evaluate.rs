@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array};
 use arrow::compute::{SortOptions, cast, filter, take};
 use arrow::datatypes::DataType;
 use datafusion_common::{Result, ScalarValue, internal_err};
+use datafusion_expr::window_state::WindowAggState;
 use datafusion_expr::{Accumulator, PartitionEvaluator};
 use planish_expr::expressions::CastExpr;
 use planish_expr::udf::AggregateFunctionExpr;
@@ -124,14 +125,26 @@ impl Evaluator {
             }
             Kind::Framed { evaluator, cursor } => {
                 let searches = cursor.over(view, self.next)?;
+                let mut last = None;
                 while self.next < view.len
                     && let Some(frame) = cursor.frame(self.next, view, &searches)?
                 {
-                    self.needs_from = frame.start.min(cursor.needs_from());
-                    let relative = frame.start - view.base..frame.end - view.base;
-                    results.push(evaluator.evaluate(values, &relative)?);
+                    // Rows that the function let go of are no part of its frames any more.
+                    let buffered = |row: usize| row.saturating_sub(view.base);
+                    let frame = buffered(frame.start)..buffered(frame.end);
+                    results.push(evaluator.evaluate(values, &frame)?);
+                    last = Some(frame);
                     self.next += 1;
                 }
+                let results = results.finish(&self.data_type)?;
+                if let Some(frame) = last {
+                    let start = match cursor.expands() && !view.ended {
+                        true => let_go(evaluator.as_mut(), &results, frame)?,
+                        false => frame.start,
+                    };
+                    self.needs_from = (view.base + start).min(cursor.needs_from());
+                }
+                return Ok(results);
             }
             Kind::Rows { evaluator } => {
                 let of_ranks: Vec<ArrayRef>;
@@ -236,6 +249,20 @@ impl Sliding {
         }
         Ok(())
     }
+}
+
+/// The first row that a function over frames from the partition's start needs, after `results`,
+/// the last of them over `frame`.
+fn let_go(
+    evaluator: &mut dyn PartitionEvaluator,
+    results: &ArrayRef,
+    frame: Range<usize>,
+) -> Result<usize> {
+    let mut state = WindowAggState::new(results.data_type())?;
+    state.out_col = Arc::clone(results);
+    state.window_frame_range = frame;
+    evaluator.memoize(&mut state)?;
+    Ok(state.window_frame_range.start)
 }
 
 /// Whether taking rows out leaves what adding the others alone gives: sums of floats do not (an

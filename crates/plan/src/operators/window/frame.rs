@@ -151,6 +151,11 @@ impl FrameCursor {
         }
     }
 
+    /// Whether all frames start where the partition does.
+    pub(super) fn expands(&self) -> bool {
+        self.frame.start_bound.is_unbounded()
+    }
+
     /// The first row whose keys the cursor may look at again.
     pub(super) fn needs_from(&self) -> usize {
         let bounds = [&self.frame.start_bound, &self.frame.end_bound];
