@@ -352,7 +352,7 @@ fn only_filters_of_partition_keys_pass() {
         let node = plan(source, &moving(), UNIQUE, whole);
         let not_null = |i: usize| -> PhysicalExprRef {
             let column = Arc::new(Column::new(node.schema().field(i).name(), i));
-            Arc::new(IsNullExpr::new(column, true))
+            Arc::new(IsNullExpr::is_not_null(column))
         };
         let filters: Vec<_> = [0, 1, 2, 3, 4].map(not_null).to_vec();
         let options = ConfigOptions::default();
