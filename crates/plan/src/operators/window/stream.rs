@@ -141,7 +141,7 @@ impl Running {
     /// The rows of a batch by partition; the first range, perhaps empty, continues the last one.
     fn cut(&self, keys: &[ArrayRef], rows: usize) -> Result<Vec<Range<usize>>> {
         if keys.is_empty() {
-            return Ok(vec![0..rows]);
+            return Ok(std::iter::once(0..rows).collect());
         }
         if self.last_keys.is_empty() {
             return Ok(partition(keys)?.ranges());
