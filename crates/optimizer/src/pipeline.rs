@@ -9,13 +9,15 @@
 //! Places of rules still to come: `AggregateStatistics`, `EliminateConstantJoin`,
 //! `SharedSubplans` and `JoinOrder` before `JoinSelection`; `RangeJoin` and
 //! `LimitedDistinctAggregation` after it; `WindowTopN` before `EnsureRequirements`;
-//! `CombinePartialFinalAggregate` and `OptimizeAggregateOrder` after it; `TopKAggregation`,
-//! `LimitPushPastWindows` and `HashJoinBuffering` before `LimitPushdown`; `TopKRepartition` and
-//! `LateMaterialization` after it; `PushdownSort`, `EnsureCooperative` and the post phase of
+//! `CombinePartialFinalAggregate` and `OptimizeAggregateOrder` after it; `TopKAggregation` and
+//! `HashJoinBuffering` around `LimitPushPastWindows`; `TopKRepartition` and `LateMaterialization`
+//! after `LimitPushdown`; `PushdownSort`, `EnsureCooperative` and the post phase of
 //! `FilterPushdown` before `SanityCheckPlan`.
 
 use crate::enforce::{EnsureRequirements, OutputRequirements, SanityCheckPlan};
-use crate::rewrite::{FilterPushdown, JoinSelection, LimitPushdown, ProjectionPushdown};
+use crate::rewrite::{
+    FilterPushdown, JoinSelection, LimitPushPastWindows, LimitPushdown, ProjectionPushdown,
+};
 use crate::rule::{PhysicalOptimizerRule, RuleKind};
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ pub fn default_rules() -> Vec<Arc<dyn PhysicalOptimizerRule>> {
         Arc::new(EnsureRequirements),
         Arc::new(ProjectionPushdown),
         Arc::new(OutputRequirements::new_remove_mode()),
+        Arc::new(LimitPushPastWindows),
         Arc::new(LimitPushdown),
         Arc::new(ProjectionPushdown),
         Arc::new(SanityCheckPlan),
@@ -48,12 +51,13 @@ mod tests {
     use std::path::Path;
 
     /// The source files whose module comments are the sections of `docs/rules.md`.
-    const SOURCES: [(&str, &str); 7] = [
+    const SOURCES: [(&str, &str); 8] = [
         ("OutputRequirements", include_str!("enforce/output_requirements.rs")),
         ("JoinSelection", include_str!("rewrite/join_selection.rs")),
         ("FilterPushdown", include_str!("rewrite/filter_pushdown.rs")),
         ("EnsureRequirements", include_str!("enforce/ensure_requirements/mod.rs")),
         ("ProjectionPushdown", include_str!("rewrite/projection_pushdown/mod.rs")),
+        ("LimitPushPastWindows", include_str!("rewrite/limit_push_past_windows.rs")),
         ("LimitPushdown", include_str!("rewrite/limit_pushdown.rs")),
         ("SanityCheckPlan", include_str!("enforce/sanity_check_plan.rs")),
     ];

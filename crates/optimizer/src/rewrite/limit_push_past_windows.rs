@@ -6,14 +6,14 @@
 //! # Before
 //! ```text
 //! GlobalLimitExec: skip=1, fetch=2
-//!   BoundedWindowAggExec: wdw=[n: RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], order_by=[a@0 ASC]
+//!   BoundedWindowAggExec: wdw=[n: ROWS BETWEEN 2 PRECEDING AND CURRENT ROW], order_by=[a@0 ASC]
 //!     SortExec: expr=[a@0 ASC]
 //!       MemoryScanExec: partitions=1, batches=1
 //! ```
 //! # After
 //! ```text
 //! GlobalLimitExec: skip=1, fetch=2
-//!   BoundedWindowAggExec: wdw=[n: RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], order_by=[a@0 ASC]
+//!   BoundedWindowAggExec: wdw=[n: ROWS BETWEEN 2 PRECEDING AND CURRENT ROW], order_by=[a@0 ASC]
 //!     SortExec: expr=[a@0 ASC], fetch=3
 //!       MemoryScanExec: partitions=1, batches=1
 //! ```
@@ -146,73 +146,133 @@ fn ahead(frame: &WindowFrame) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::testing::*;
-    use arrow::datatypes::{DataType, Field, FieldRef};
-    use datafusion_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
-    use datafusion_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
+    use WindowFrameBound::{CurrentRow, Following, Preceding};
+    use arrow::array::{Array, ArrayRef};
+    use arrow::datatypes::DataType;
+    use datafusion_expr::function::AccumulatorArgs;
+    use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
     use insta::assert_snapshot;
+    use planish_expr::udf::AggregateFunctionExpr;
     use planish_plan::operators::window::window_exec;
-    use std::ops::Range;
     use std::sync::Arc;
 
-    /// Numbers the rows, and says that it looks `ahead` so many; `None`: it does not say.
+    /// Counts the rows of a frame.
     #[derive(Debug, PartialEq, Eq, Hash)]
-    struct Numbers {
-        ahead: Option<usize>,
-        framed: bool,
-        signature: Signature,
-    }
+    struct Rows(Signature);
 
-    #[derive(Debug)]
-    struct Numbering(u64, bool);
-
-    impl PartitionEvaluator for Numbering {
-        fn evaluate(
-            &mut self,
-            _values: &[arrow::array::ArrayRef],
-            _range: &Range<usize>,
-        ) -> Result<ScalarValue> {
-            self.0 += 1;
-            Ok(ScalarValue::UInt64(Some(self.0)))
-        }
-
-        fn supports_bounded_execution(&self) -> bool {
-            true
-        }
-
-        fn uses_window_frame(&self) -> bool {
-            self.1
-        }
-
-        fn is_causal(&self) -> bool {
-            true
-        }
-    }
-
-    impl WindowUDFImpl for Numbers {
+    impl AggregateUDFImpl for Rows {
         fn name(&self) -> &'static str {
-            "numbers"
+            "rows"
         }
 
         fn signature(&self) -> &Signature {
-            &self.signature
+            &self.0
         }
 
-        fn partition_evaluator(
-            &self,
-            _args: PartitionEvaluatorArgs<'_>,
-        ) -> Result<Box<dyn PartitionEvaluator>> {
-            Ok(Box::new(Numbering(0, self.framed)))
+        fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+            Ok(DataType::Int64)
         }
 
-        fn field(&self, args: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
-            Ok(Arc::new(Field::new(args.name(), DataType::UInt64, true)))
+        fn accumulator(&self, _args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+            Ok(Box::new(Seen(0)))
+        }
+    }
+
+    #[derive(Debug)]
+    struct Seen(i64);
+
+    impl Accumulator for Seen {
+        fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+            self.0 += values[0].len() as i64;
+            Ok(())
         }
 
-        fn limit_effect(
-            &self,
-            _args: &[Arc<dyn datafusion_expr::physical_expr::PhysicalExpr>],
-        ) -> LimitEffect {
-            self.ahead.map_or(LimitEffect::Unknown, LimitEffect::Relative)
+        fn evaluate(&mut self) -> Result<ScalarValue> {
+            Ok(ScalarValue::Int64(Some(self.0)))
         }
+
+        fn size(&self) -> usize {
+            size_of::<Self>()
+        }
+
+        fn state(&mut self) -> Result<Vec<ScalarValue>> {
+            Ok(vec![self.evaluate()?])
+        }
+
+        fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn rows(n: u64) -> ScalarValue {
+        ScalarValue::UInt64(Some(n))
+    }
+
+    /// A window over rows ordered by `a`, whose frames start two rows before.
+    fn window(units: WindowFrameUnits, end: WindowFrameBound, input: PlanRef) -> PlanRef {
+        let fun = AggregateUDF::from(Rows(Signature::any(1, Volatility::Immutable)));
+        let (args, schema) = (vec![col("a", 0)], input.schema());
+        let call = AggregateFunctionExpr::try_new(
+            fun.into(),
+            args,
+            schema,
+            "n",
+            false,
+            false,
+            vec![],
+            None,
+        );
+        let frame = Arc::new(WindowFrame::new_bounds(units, Preceding(rows(2)), end));
+        let function = WindowFunction::Aggregate(Arc::new(call.unwrap()));
+        let exprs = vec![WindowExpr { function, frame }];
+        window_exec(exprs, vec![], vec![asc(col("a", 0))], input).unwrap()
+    }
+
+    fn sorted(fetch: Option<usize>) -> PlanRef {
+        sort(vec![asc(col("a", 0))], fetch, scan(&["a", "b"], 1))
+    }
+
+    const ROWS: WindowFrameUnits = WindowFrameUnits::Rows;
+
+    fn rule() -> Check {
+        Check::new(LimitPushPastWindows)
+    }
+
+    #[test]
+    fn becomes_the_fetch_of_the_sort_below() {
+        let plan = limit(1, Some(2), window(ROWS, CurrentRow, sorted(None)));
+        let source = include_str!("limit_push_past_windows.rs");
+        assert_documented(source, &text(&plan), &rule().in_order().fires(Arc::clone(&plan)));
+    }
+
+    #[test]
+    fn is_widened_by_what_each_window_looks_ahead() {
+        let inner = window(ROWS, Following(rows(3)), sorted(None));
+        let plan = limit(0, Some(2), columns(&[3, 0], window(ROWS, Following(rows(1)), inner)));
+        assert_snapshot!(rule().in_order().fires(plan), @r"
+        GlobalLimitExec: skip=0, fetch=2
+          ProjectionExec: expr=[n@3, a@0]
+            BoundedWindowAggExec: wdw=[n: ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING], order_by=[a@0 ASC]
+              BoundedWindowAggExec: wdw=[n: ROWS BETWEEN 2 PRECEDING AND 3 FOLLOWING], order_by=[a@0 ASC]
+                SortExec: expr=[a@0 ASC], fetch=6
+                  MemoryScanExec: partitions=1, batches=1
+        ");
+    }
+
+    #[test]
+    fn declines_where_the_look_ahead_is_not_known() {
+        let limited = |units, end| limit(0, Some(2), window(units, end, sorted(None)));
+        rule().declines(limited(WindowFrameUnits::Groups, CurrentRow));
+        rule().declines(limited(ROWS, Following(ScalarValue::UInt64(None))));
+    }
+
+    #[test]
+    fn declines_without_a_limit_a_window_or_a_free_sort() {
+        rule().declines(window(ROWS, CurrentRow, sorted(None)));
+        rule().declines(limit(0, Some(2), sorted(None)));
+        rule().declines(limit(0, Some(0), window(ROWS, CurrentRow, sorted(None))));
+        rule().declines(limit(0, Some(2), window(ROWS, CurrentRow, sorted(Some(1)))));
+        let kept = filter(gt(col("a", 0), 3), sorted(None));
+        rule().declines(limit(0, Some(2), window(ROWS, CurrentRow, kept)));
     }
 }
