@@ -36,7 +36,7 @@ impl Default for PlanishOptions {
             disable_rules: String::new(),
             shared_state: true,
             skip_partial_aggregation_rows: 65_536,
-            skip_partial_aggregation_ratio: 0.5,
+            skip_partial_aggregation_ratio: 0.9,
             collect_left_memory_share: 0.25,
             memory_limit: 0,
         }

@@ -1,11 +1,12 @@
 //! `DataSourceExec`: the rows of a table's files.
 //!
 //! Partitions take morsels, in file order, from one queue per execution, so each partition's
-//! rows stay in file order. Filters the scan was given only skip morsels that cannot hold a
-//! passing row; whoever offered them still applies them.
+//! rows stay in file order. Filters the scan was given only skip work: morsels that cannot hold a
+//! passing row, and the other columns of rows that fail. Whoever offered them still applies them.
 
 use crate::file_source::ReadRequest;
 use crate::morsels::{Morsel, MorselFeed, MorselQueue, fixed_range};
+use crate::row_filter::RowFilter;
 use crate::scan_config::FileScanConfig;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
@@ -80,6 +81,15 @@ impl DataSourceExec {
     fn partition_count(&self) -> usize {
         self.properties.partition_count()
     }
+
+    /// Whether the source can skip anything by `filter`, which is over the table's columns.
+    fn makes_use_of(&self, filter: &PhysicalExprRef, options: &ConfigOptions) -> bool {
+        let source = &self.config.source;
+        let skips_rows = source.filters_rows()
+            && options.execution.parquet.pushdown_filters
+            && RowFilter::takes(filter, source.table_schema());
+        skips_rows || source.can_prune_by(filter)
+    }
 }
 
 impl ExecutionPlan for DataSourceExec {
@@ -139,11 +149,21 @@ impl ExecutionPlan for DataSourceExec {
             schema: Arc::clone(&output.read_schema),
             batch_size: ctx.batch_size(),
             limit: self.config.fetch,
+            row_filter: None,
             metrics: Arc::clone(&metrics),
         };
+        let table = Arc::clone(self.config.source.table_schema());
+        let filters_rows = self.config.source.filters_rows()
+            && self.config.fetch.is_none()
+            && ctx.options().execution.parquet.pushdown_filters;
         let ctx = Arc::clone(ctx);
         Ok(Box::pin(try_stream! {
             let filters = ctx.bind_all(&filters).await?;
+            let mut request = request;
+            if filters_rows {
+                let filter = RowFilter::try_new(&filters, &request.columns, &table)?;
+                request.row_filter = filter.map(Arc::new);
+            }
             let output = output.bind(&ctx).await?;
             let mut pruning = Pruning::new(metrics);
             while left > 0
@@ -319,14 +339,14 @@ impl Pushdown for DataSourceExec {
         &self,
         _phase: FilterPushdownPhase,
         result: ChildPushdownResult,
-        _options: &ConfigOptions,
+        options: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation> {
         let mut config = self.config.clone();
         for (filter, _) in &result.parent_filters {
             // A fetch counts rows before the filter, so nothing may be skipped below it.
             if config.fetch.is_none()
                 && let Some(filter) = config.output_to_table(filter)?
-                && config.source.can_prune_by(&filter)
+                && self.makes_use_of(&filter, options)
             {
                 config = config.with_table_filter(filter);
             }

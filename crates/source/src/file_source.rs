@@ -1,6 +1,7 @@
 //! [`FileSource`]: the part of a scan that knows a format.
 
 use crate::bytes::{ByteSource, FileVersion};
+use crate::row_filter::RowFilter;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::{Result, Statistics};
@@ -54,6 +55,8 @@ pub struct ReadRequest {
     pub batch_size: usize,
     /// Rows after which nobody reads on.
     pub limit: Option<usize>,
+    /// Rows that do not pass may be left out; for sources that filter rows.
+    pub row_filter: Option<Arc<RowFilter>>,
     /// The scan's metrics.
     pub metrics: Arc<NodeMetrics>,
 }
@@ -86,6 +89,11 @@ pub trait FileSource: Debug + Send + Sync {
     /// Whether [`Self::morsels_to_read`] can make use of `filter`, which is over the table's
     /// columns.
     fn can_prune_by(&self, _filter: &PhysicalExprRef) -> bool {
+        false
+    }
+
+    /// Whether [`Self::read`] makes use of a row filter.
+    fn filters_rows(&self) -> bool {
         false
     }
 

@@ -17,6 +17,7 @@ mod format;
 pub mod listing;
 mod morsels;
 pub mod parquet;
+mod row_filter;
 mod scan_config;
 mod table;
 
@@ -27,5 +28,6 @@ pub use file_source::{FileSource, ReadRequest, SourceFile};
 pub use format::{FileFormat, FileFormatOptions};
 pub use listing::{ListedFiles, list_paths};
 pub use parquet::{MetadataCache, ParquetSource};
+pub use row_filter::RowFilter;
 pub use scan_config::FileScanConfig;
 pub use table::FileTable;

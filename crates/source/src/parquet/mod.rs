@@ -1,6 +1,7 @@
 //! Parquet: row groups are morsels, footers give bounds and statistics.
 
 mod chunks;
+mod late;
 mod metadata;
 mod pruning;
 mod read;
@@ -170,6 +171,10 @@ impl FileSource for ParquetSource {
 
     fn can_prune_by(&self, filter: &PhysicalExprRef) -> bool {
         pruning::is_useful(filter, &self.table_schema)
+    }
+
+    fn filters_rows(&self) -> bool {
+        true
     }
 
     fn morsels_to_read(

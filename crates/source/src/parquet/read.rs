@@ -1,16 +1,18 @@
 //! Decoding one row group.
 
 use super::chunks::ColumnChunks;
+use super::late;
 use super::metadata::{guarded, parquet_error};
 use super::{ParquetFile, ParquetSource};
 use crate::adapt::FileColumn;
 use crate::file_source::ReadRequest;
 use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Schema, SchemaRef};
 use async_stream::try_stream;
 use datafusion_common::{Result, internal_err};
+use futures::StreamExt;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::file::reader::ChunkReader;
 use planish_batch::Batch;
 use planish_plan::BatchStream;
 use std::ops::Range;
@@ -27,7 +29,7 @@ pub(super) fn row_group(
         let part = &source.parts[file];
         let info = &source.files[file];
         let path = info.path();
-        let wanted = Wanted::new(part, &request);
+        let wanted = Columns::new(part, &request.columns, &request.schema);
         request.metrics.add("row_groups_read", 1);
         if wanted.roots.is_empty() {
             // Nothing is stored of these columns but how many rows there are.
@@ -53,7 +55,24 @@ pub(super) fn row_group(
                 ColumnChunks::fetched(chunks, size, Arc::clone(&request.metrics))
             }
         };
-        let mut reader = guarded(path, || wanted.reader(part, group, chunks, &request))?;
+        if let Some(filter) = request.row_filter.as_ref().filter(|filter| filter.pays()) {
+            let found = late::survivors(&source, file, group, &chunks, filter, &request).await?;
+            if let Some(found) = found {
+                let size = request.batch_size;
+                let source = Arc::clone(&source);
+                let mut rows = late::read(source, file, group, chunks, wanted, found, size);
+                while let Some(batch) = rows.next().await {
+                    yield batch?;
+                }
+                return;
+            }
+        }
+        let mut reader = guarded(path, || {
+            wanted.reader(part, group, chunks, request.batch_size, |builder| match request.limit {
+                Some(limit) => builder.with_limit(limit),
+                None => builder,
+            })
+        })?;
         let mut rows = 0;
         while let Some(batch) =
             guarded(path, || Ok(reader.next().transpose()?))?
@@ -61,35 +80,55 @@ pub(super) fn row_group(
             rows += batch.num_rows() as u64;
             yield wanted.adapt(Some(&batch), batch.num_rows(), path)?;
         }
-        if request.limit.is_none() && rows != part.rows[group] {
-            guarded(path, || -> Result<()> {
-                datafusion_common::exec_err!(
-                    "row group {group} has {rows} rows, its footer says {}",
-                    part.rows[group]
-                )
-            })?;
+        if request.limit.is_none() {
+            check_rows(path, part, group, rows)?;
         }
     })
 }
 
-/// The columns of a request in one file.
-struct Wanted {
+/// An error when a row group was found to have other than the rows that its footer promises.
+pub(super) fn check_rows(path: &str, part: &ParquetFile, group: usize, rows: u64) -> Result<()> {
+    let expected = part.rows[group];
+    if rows == expected {
+        return Ok(());
+    }
+    guarded(path, || {
+        datafusion_common::exec_err!(
+            "row group {group} has {rows} rows, its footer says {expected}"
+        )
+    })
+}
+
+/// Some table columns in one file.
+pub(super) struct Columns {
     /// Root columns of the file, ascending, once each.
-    roots: Vec<usize>,
+    pub(super) roots: Vec<usize>,
     columns: Vec<FileColumn>,
     /// For each wanted column, its place among `roots`.
     places: Vec<Option<usize>>,
-    schema: arrow::datatypes::SchemaRef,
+    schema: SchemaRef,
 }
 
-impl Wanted {
-    fn new(part: &ParquetFile, request: &ReadRequest) -> Self {
-        let columns: Vec<FileColumn> = request.columns.iter().map(|&c| part.columns[c]).collect();
+impl Columns {
+    /// The table columns `columns`, of `schema`.
+    pub(super) fn new(part: &ParquetFile, columns: &[usize], schema: &SchemaRef) -> Self {
+        let columns: Vec<FileColumn> = columns.iter().map(|&c| part.columns[c]).collect();
         let mut roots: Vec<usize> = columns.iter().filter_map(|c| c.index()).collect();
         roots.sort_unstable();
         roots.dedup();
         let places = columns.iter().map(|c| roots.binary_search(&c.index()?).ok()).collect();
-        Wanted { roots, columns, places, schema: Arc::clone(&request.schema) }
+        Columns { roots, columns, places, schema: Arc::clone(schema) }
+    }
+
+    /// The root columns that are not among `others`; for reading only.
+    pub(super) fn without(&self, others: &Columns) -> Self {
+        let left = |root: &usize| others.roots.binary_search(root).is_err();
+        Columns {
+            roots: self.roots.iter().copied().filter(left).collect(),
+            columns: vec![],
+            places: vec![],
+            schema: Arc::new(Schema::empty()),
+        }
     }
 
     fn mask(&self, part: &ParquetFile) -> ProjectionMask {
@@ -112,41 +151,58 @@ impl Wanted {
         Ok(ranges)
     }
 
-    fn reader<R: ChunkReader + 'static>(
+    pub(super) fn reader(
         &self,
         part: &ParquetFile,
         group: usize,
-        chunks: R,
-        request: &ReadRequest,
+        chunks: ColumnChunks,
+        batch_size: usize,
+        with: impl FnOnce(Builder) -> Builder,
     ) -> Result<ParquetRecordBatchReader> {
-        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
             chunks,
             part.metadata.reader.clone(),
         )
         .with_projection(self.mask(part))
         .with_row_groups(vec![group])
-        .with_batch_size(request.batch_size);
-        if let Some(limit) = request.limit {
-            builder = builder.with_limit(limit);
-        }
-        builder.build().map_err(parquet_error)
+        .with_batch_size(batch_size);
+        with(builder).build().map_err(parquet_error)
     }
 
     /// The rows read from the file in the table's columns and types.
-    fn adapt(&self, batch: Option<&RecordBatch>, rows: usize, path: &str) -> Result<Batch> {
+    pub(super) fn adapt(
+        &self,
+        batch: Option<&RecordBatch>,
+        rows: usize,
+        path: &str,
+    ) -> Result<Batch> {
+        let columns = batch.map(RecordBatch::columns).unwrap_or_default();
+        let columns: Vec<Option<ArrayRef>> = columns.iter().cloned().map(Some).collect();
+        self.adapt_columns(&columns, rows, path)
+    }
+
+    /// As [`Self::adapt`], of an array for each root column.
+    pub(super) fn adapt_columns(
+        &self,
+        arrays: &[Option<ArrayRef>],
+        rows: usize,
+        path: &str,
+    ) -> Result<Batch> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for ((from, place), field) in
             self.columns.iter().zip(&self.places).zip(self.schema.fields())
         {
-            let array: Option<&ArrayRef> = match (batch, place) {
-                (Some(batch), Some(place)) => match batch.columns().get(*place) {
-                    Some(array) => Some(array),
-                    None => return internal_err!("{path}: column {place} was not read"),
+            let array = match place {
+                Some(place) => match arrays.get(*place) {
+                    Some(Some(array)) => Some(array),
+                    _ => return internal_err!("{path}: column {place} was not read"),
                 },
-                _ => None,
+                None => None,
             };
             columns.push(from.adapt(array, field, rows, path)?);
         }
         Batch::try_new(Arc::clone(&self.schema), columns, rows)
     }
 }
+
+type Builder = ParquetRecordBatchReaderBuilder<ColumnChunks>;

@@ -8,4 +8,5 @@ mod listing;
 mod objects;
 mod parquet;
 mod pruning;
+mod row_filter;
 mod schemas;

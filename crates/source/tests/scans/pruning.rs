@@ -256,7 +256,8 @@ async fn pruned_equals_full(properties: impl Fn() -> WriterProperties, must_prun
         let path = dir.path().join(format!("{file}.parquet"));
         write_parquet_with(&path, &[data(&mut random, 240, 12)], properties());
         let table = table(&path).await.unwrap();
-        let options = options(1, 8192);
+        let mut options = options(1, if file < 2 { 8192 } else { 5 });
+        options.execution.parquet.pushdown_filters = file % 2 == 1;
         let scan = table.scan(None, &options).unwrap();
         for _ in 0..120 {
             let filter = predicate(&mut random, &scan.schema(), 3);
