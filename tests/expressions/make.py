@@ -112,6 +112,9 @@ def cases():
     for pattern in patterns:
         for op in ["LIKE", "NOT LIKE", "ILIKE", "NOT ILIKE"]:
             yield f"s {op} '{pattern}'"
+    for pattern in ["abc", "b", "%b%", "a_c", "(a|A)bc", "[aA]%", "a.b*c", "", "4*2", "4+2", "[^a]%"]:
+        yield f"s SIMILAR TO '{pattern}'"
+        yield f"s NOT SIMILAR TO '{pattern}'"
     yield "s LIKE '100!%!_%' ESCAPE '!'"
     yield "s LIKE s"
     yield "s LIKE NULL"

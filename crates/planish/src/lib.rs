@@ -35,6 +35,7 @@ mod refuse;
 mod rewrite;
 mod runtime;
 mod session;
+mod similar_to;
 mod statements;
 mod stream;
 mod tables;

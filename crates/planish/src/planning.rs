@@ -7,6 +7,7 @@ use crate::nullable_subqueries::make_nullable;
 use crate::optimizer_config::QueryOptimizerConfig;
 use crate::refuse;
 use crate::session::State;
+use crate::similar_to::as_regular_expressions;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use chrono::Utc;
@@ -95,7 +96,7 @@ pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Plann
     let options = state.config();
     let analyzed = analyze(plan, &options)?;
     refuse::changed_meanings(&analyzed)?;
-    let analyzed = make_nullable(name_compared_values(analyzed)?)?;
+    let analyzed = as_regular_expressions(make_nullable(name_compared_values(analyzed)?)?)?;
     let logical = optimize(analyzed, &options, &state.functions)?;
     let planner = PhysicalPlanner::new(Arc::clone(&options));
     let physical = planner.create_physical_plan(&logical).await?;

@@ -15,6 +15,7 @@ use planish::Session;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Expressions per query: each query is planned, which takes longer than to run it.
 const PER_QUERY: usize = 64;
@@ -80,7 +81,7 @@ fn texts(array: &ArrayRef) -> Vec<String> {
         DataType::Timestamp(_, zone) => {
             cast(array, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone())).unwrap()
         }
-        _ => array.clone(),
+        _ => Arc::clone(array),
     };
     let options = FormatOptions::new().with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.6f"));
     let formatter = ArrayFormatter::try_new(&array, &options).unwrap();
@@ -220,4 +221,64 @@ fn the_form_of_columns_does_not_matter() {
             assert!(found == *expected || failed, "{expr} over {source}: {found}, {expected}");
         }
     }
+}
+
+/// The front end evaluates constants itself, with functions of its own.
+#[test]
+fn constants_and_columns_are_alike() {
+    let session = session(8192);
+    let rows = literal_rows();
+    let cases = cases();
+    let chunks = cases.chunk_by(|a, b| a.table == b.table).flat_map(|t| t.chunks(PER_QUERY));
+    for (number, chunk) in chunks.enumerate().filter(|(number, _)| number % 3 == 0) {
+        let exprs: Vec<&str> = chunk.iter().map(|case| case.expr.as_str()).collect();
+        let table = &chunk[0].table;
+        let of_table: Vec<_> = rows.iter().filter(|(name, ..)| name == table).collect();
+        let (_, id, constants) = of_table[number % of_table.len()];
+        let expected =
+            evaluate(&session, &format!("(SELECT * FROM {table} WHERE id = {id})"), &exprs);
+        let found = evaluate(&session, &format!("(SELECT {constants})"), &exprs);
+        for ((expr, found), expected) in exprs.iter().zip(found).zip(&expected) {
+            let failed = found.starts_with("error") && expected.starts_with("error");
+            assert!(found == *expected || failed, "{expr} of {table} {id}: {found}, {expected}");
+        }
+    }
+}
+
+/// Table, id, and the columns as constants, of each row of `tables.sql`.
+fn literal_rows() -> Vec<(String, String, String)> {
+    const TYPES: [&str; 14] = [
+        "id BIGINT",
+        "i8 TINYINT",
+        "i16 SMALLINT",
+        "i32 INTEGER",
+        "i64 BIGINT",
+        "f32 REAL",
+        "f64 DOUBLE",
+        "d9 DECIMAL(9, 2)",
+        "d18 DECIMAL(18, 4)",
+        "d38 DECIMAL(38, 6)",
+        "b BOOLEAN",
+        "s VARCHAR",
+        "dt DATE",
+        "ts TIMESTAMP",
+    ];
+    let script = fs::read_to_string(folder().join("tables.sql")).unwrap();
+    let mut table = String::new();
+    let mut rows = vec![];
+    for line in script.lines() {
+        if let Some(rest) = line.strip_prefix("CREATE TABLE ") {
+            table = rest.split(' ').next().unwrap_or_default().to_owned();
+        } else if let Some(row) = line.strip_prefix("  (") {
+            let values: Vec<&str> = row.trim_end_matches([')', ',']).split(", ").collect();
+            let constant = |(value, column): (&&str, &&str)| {
+                let (name, data_type) = column.split_once(' ').unwrap();
+                format!("CAST({value} AS {data_type}) AS {name}")
+            };
+            let constants: Vec<String> = values.iter().zip(&TYPES).map(constant).collect();
+            assert_eq!(values.len(), TYPES.len(), "{line}");
+            rows.push((table.clone(), values[0].to_owned(), constants.join(", ")));
+        }
+    }
+    rows
 }

@@ -145,7 +145,10 @@ fn with_backslashes(pattern: &str, escape: char) -> Result<String> {
 }
 
 /// A `SIMILAR TO` pattern as a regular expression over the whole text.
-fn similar_to_regex(pattern: &str, escape: char) -> Result<String> {
+///
+/// # Errors
+/// When the pattern ends with its escape character.
+pub fn similar_to_regex(pattern: &str, escape: char) -> Result<String> {
     let mut out = String::with_capacity(pattern.len() + 12);
     out.push_str("^(?s:");
     let mut chars = pattern.chars().peekable();

@@ -30,7 +30,7 @@ pub use column::Column;
 pub use in_list::InListExpr;
 pub use is_bool::IsBoolExpr;
 pub use is_null::IsNullExpr;
-pub use like::{LikeExpr, LikeKind};
+pub use like::{LikeExpr, LikeKind, similar_to_regex};
 pub use literal::{Literal, lit};
 pub use negative::NegativeExpr;
 pub use not::NotExpr;

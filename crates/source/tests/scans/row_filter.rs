@@ -134,7 +134,7 @@ async fn missing_and_widened_columns_are_filtered_in_the_tables_types() {
     let text: ArrayRef = Arc::new((0..100).map(|i| Some(i.to_string())).collect::<StringArray>());
     let a = RecordBatch::try_from_iter([("k", wide), ("s", Arc::clone(&text))]).unwrap();
     let b = RecordBatch::try_from_iter([("s", text), ("k", narrow)]).unwrap();
-    write_parquet(&dir.path().join("a.parquet"), &[a.clone()], 30);
+    write_parquet(&dir.path().join("a.parquet"), std::slice::from_ref(&a), 30);
     write_parquet(&dir.path().join("b.parquet"), &[b], 30);
     let none = RecordBatch::try_from_iter([("s", Arc::clone(a.column(1)))]).unwrap();
     write_parquet(&dir.path().join("c.parquet"), &[none], 30);
