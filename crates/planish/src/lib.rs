@@ -21,6 +21,7 @@ mod catalog;
 pub mod config;
 mod explain;
 mod files;
+mod float_equality;
 mod frontend;
 mod functions;
 mod information_schema;

@@ -1,6 +1,7 @@
 //! From a bound logical plan to one that runs: analyzer, logical optimizer, physical planner,
 //! physical optimizer.
 
+use crate::float_equality::write_out_equalities;
 use crate::functions::Functions;
 use crate::not_in::name_compared_values;
 use crate::nullable_subqueries::make_nullable;
@@ -96,7 +97,8 @@ pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Plann
     let options = state.config();
     let analyzed = analyze(plan, &options)?;
     refuse::changed_meanings(&analyzed)?;
-    let analyzed = as_regular_expressions(make_nullable(name_compared_values(analyzed)?)?)?;
+    let analyzed = make_nullable(name_compared_values(analyzed)?)?;
+    let analyzed = write_out_equalities(as_regular_expressions(analyzed)?)?;
     let logical = optimize(analyzed, &options, &state.functions)?;
     let planner = PhysicalPlanner::new(Arc::clone(&options));
     let physical = planner.create_physical_plan(&logical).await?;
