@@ -45,12 +45,14 @@ impl CsvWriter {
             .iter()
             .map(|column| ArrayFormatter::try_new(column, &options))
             .collect::<std::result::Result<_, _>>()?;
+        // A column of type NULL has no validity bitmap, nor has a NULL that a dictionary refers to.
+        let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
         for row in 0..batch.num_rows() {
             for (i, column) in columns.iter().enumerate() {
                 if i > 0 {
                     self.buffer.push(self.delimiter);
                 }
-                if batch.column(i).is_null(row) {
+                if nulls[i].as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                     continue;
                 }
                 self.field.clear();
@@ -104,6 +106,11 @@ fn push_quoted(buffer: &mut Vec<u8>, text: &str, delimiter: u8) {
 mod tests {
     use super::super::testing::{batch, text};
     use crate::args::Format;
+    use arrow::array::{
+        ArrayRef, DictionaryArray, Int32Array, NullArray, RecordBatch, StringArray,
+    };
+    use arrow::datatypes::Int32Type;
+    use std::sync::Arc;
 
     #[test]
     fn fields() {
@@ -121,6 +128,19 @@ mod tests {
         let batch = batch().project(&[0, 4]).unwrap();
         let expected = "id\tt\n1\t1970-01-01 00:00:01.500\n\t\n";
         assert_eq!(text(Format::Tsv, std::slice::from_ref(&batch), &batch.schema()), expected);
+    }
+
+    /// NULLs that no validity bitmap of the column's own shows.
+    #[test]
+    fn nulls_of_all_kinds_are_empty_fields() {
+        let words = StringArray::from(vec![Some("a"), None, Some("")]);
+        let keys = Int32Array::from(vec![1, 0, 2]);
+        let codes = DictionaryArray::<Int32Type>::try_new(keys, Arc::new(words)).unwrap();
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("n", Arc::new(NullArray::new(3))), ("c", Arc::new(codes))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let expected = "n,c\n,\n,a\n,\"\"\n";
+        assert_eq!(text(Format::Csv, std::slice::from_ref(&batch), &batch.schema()), expected);
     }
 
     #[test]
