@@ -131,12 +131,13 @@ fn check_states(expected: &SchemaRef, input: &PlanRef) -> Result<()> {
 pub(super) fn statistics(node: &AggregateExec, partition: Option<usize>) -> Result<Statistics> {
     let mut statistics = Statistics::new_unknown(node.properties.schema());
     if node.group_by.is_empty() && node.group_by.is_single() {
-        let rows = if partition.is_some() { 1 } else { node.properties.partition_count() };
-        // A partial node may hand on a state early when memory is short.
+        // A partial node has a state per partition, and may hand one on early when memory is
+        // short. Any other yields one row, even while a rule has still to merge its partitions.
         statistics.num_rows = if node.mode == AggregateMode::Partial {
-            Precision::Inexact(rows)
+            let partitions = node.properties.partition_count();
+            Precision::Inexact(if partition.is_some() { 1 } else { partitions })
         } else {
-            Precision::Exact(rows)
+            Precision::Exact(1)
         };
         return Ok(statistics);
     }

@@ -240,6 +240,17 @@ fn distributions_partitioning_and_facts() {
     assert!(one.properties().equivalences.is_constant(&sum), "one row");
     assert_eq!(one.statistics(None).unwrap().num_rows, Precision::Exact(1));
     assert_eq!(partial.statistics(None).unwrap().num_rows, Precision::Inexact(10));
+    let states: PlanRef =
+        Arc::new(node(AggregateMode::Partial, group_by(&schema, &[]), scan(&batch, 4)));
+    for (mode, input) in
+        [(AggregateMode::Single, scan(&batch, 4)), (AggregateMode::Final, Arc::clone(&states))]
+    {
+        let call = Call { fun: "sum", arg: Some("v"), ..Call::default() };
+        let (calls, by) = (vec![aggregate(&schema, &call)], group_by(&schema, &[]));
+        let total = AggregateExec::try_new(mode, by, calls, input, Arc::clone(&schema)).unwrap();
+        let rows = total.statistics(None).unwrap().num_rows;
+        assert_eq!(rows, Precision::Exact(1), "one row, though partitions are still to be merged");
+    }
 
     let ordering = vec![PhysicalSortExpr::new(col(&schema, "k"), SortOptions::default())];
     let scan = MemoryScanExec::try_new(vec![vec![batch]], Arc::clone(&schema), None).unwrap();
