@@ -5,12 +5,11 @@
 //! `x = a OR x = b`, `CASE x WHEN a` becomes `CASE WHEN x = a`, and `nullif(x, a)` becomes
 //! `CASE WHEN x = a THEN NULL ELSE x END`. What is volatile or holds a subquery stays as it is.
 
+use crate::plan_expressions;
 use arrow::datatypes::DataType;
-use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result, ScalarValue};
-use datafusion_expr::expr::{Case, InList};
-use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::utils::merge_schema;
+use datafusion_expr::expr::{Case, InList, ScalarFunction};
 use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 
 /// Elements of an `IN` list above which it stays one.
@@ -18,58 +17,43 @@ const LONGEST_LIST: usize = 64;
 
 /// `plan` with the hidden equalities of floats written out.
 pub(crate) fn write_out_equalities(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !plan_has_one(&plan)? {
+    if !plan_expressions::any(&plan, |part| compared(part).is_some())? {
         return Ok(plan);
     }
-    plan.transform_up_with_subqueries(|node| {
-        let names = NamePreserver::new(&node);
-        let schema = merge_schema(&node.inputs());
-        node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_up(|part| written_out(part, &schema))?;
-            Ok(Transformed::yes(name.restore(expr.data)))
-        })
-    })
-    .data()
+    plan_expressions::rewrite(plan, written_out)
 }
 
-fn plan_has_one(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        let schema = merge_schema(&node.inputs());
-        node.apply_expressions(|expr| {
-            found |= expr.exists(|part| Ok(compared(part, &schema).is_some()))?;
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(found)
+/// The value that `expr` compares with others, if it does.
+fn compared(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::InList(list) if list.list.len() <= LONGEST_LIST => Some(&list.expr),
+        Expr::Case(case) => case.expr.as_deref(),
+        Expr::ScalarFunction(call) if is_nullif(call) => call.args.first(),
+        _ => None,
+    }
 }
 
-/// The value that `expr` compares, if it is a float that may be written down more than once.
-fn compared<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<&'a Expr> {
-    let value = match expr {
-        Expr::InList(list) if list.list.len() <= LONGEST_LIST => list.expr.as_ref(),
-        Expr::Case(case) => case.expr.as_deref()?,
-        Expr::ScalarFunction(call) if is_nullif(call) => call.args.first()?,
-        _ => return None,
-    };
+fn is_nullif(call: &ScalarFunction) -> bool {
+    call.func == datafusion_functions::core::nullif() && call.args.len() == 2
+}
+
+/// Whether `value` is a float that may be written down more than once.
+fn is_repeatable_float(value: &Expr, schema: &DFSchema) -> Result<bool> {
     let is_float = matches!(
         value.get_type(schema),
         Ok(DataType::Float16 | DataType::Float32 | DataType::Float64)
     );
-    let repeatable = |part: &Expr| {
-        !matches!(part, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_))
+    let is_subquery = |part: &Expr| {
+        matches!(part, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_))
     };
-    let repeats = is_float && !value.is_volatile() && !value.exists(|p| Ok(!repeatable(p))).ok()?;
-    repeats.then_some(value)
-}
-
-fn is_nullif(call: &datafusion_expr::expr::ScalarFunction) -> bool {
-    call.func == datafusion_functions::core::nullif() && call.args.len() == 2
+    Ok(is_float && !value.is_volatile() && !value.exists(|part| Ok(is_subquery(part)))?)
 }
 
 fn written_out(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Some(value) = compared(&expr, schema).cloned() else { return Ok(Transformed::no(expr)) };
+    let Some(value) = compared(&expr).cloned() else { return Ok(Transformed::no(expr)) };
+    if !is_repeatable_float(&value, schema)? {
+        return Ok(Transformed::no(expr));
+    }
     Ok(Transformed::yes(match expr {
         Expr::InList(InList { list, negated, .. }) => {
             let equalities = list.into_iter().map(|element| value.clone().eq(element));

@@ -30,6 +30,7 @@ mod named_windows;
 mod not_in;
 mod nullable_subqueries;
 mod optimizer_config;
+mod plan_expressions;
 mod planning;
 mod query;
 mod refuse;

@@ -2,6 +2,7 @@
 //! column's own nullability for the expression's, and folds `(SELECT ...) IS NULL` to false. So
 //! the column is made nullable, by a function that does nothing else.
 
+use crate::plan_expressions;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion_common::{Result, internal_err};
@@ -13,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 /// `plan` with the column of every scalar subquery nullable that may have no row.
 pub(crate) fn make_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !plan_needs_it(&plan)? {
+    if !plan_expressions::any(&plan, needs_it)? {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| {
@@ -21,17 +22,6 @@ pub(crate) fn make_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
         Ok(Transformed::yes(node.data.recompute_schema()?))
     })
     .data()
-}
-
-fn plan_needs_it(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found |= expr.exists(|part| Ok(needs_it(part)))?;
-            Ok(datafusion_common::tree_node::TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(found)
 }
 
 fn needs_it(expr: &Expr) -> bool {

@@ -4,38 +4,19 @@
 //! expression that may match anywhere: `'abc' SIMILAR TO 'b'` would be true. What it sees instead
 //! means the same to both.
 
-use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use crate::plan_expressions;
+use datafusion_common::tree_node::Transformed;
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::expr::Like;
-use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use planish_expr::expressions::similar_to_regex;
 
 /// `plan` without `SIMILAR TO` over constant patterns.
 pub(crate) fn as_regular_expressions(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !plan_has_it(&plan)? {
+    if !plan_expressions::any(&plan, |part| matches!(part, Expr::SimilarTo(_)))? {
         return Ok(plan);
     }
-    plan.transform_up_with_subqueries(|node| {
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_up(|part| Ok(as_regular_expression(part)))?;
-            Ok(Transformed::yes(name.restore(expr.data)))
-        })
-    })
-    .data()
-}
-
-fn plan_has_it(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found |= expr.exists(|part| Ok(matches!(part, Expr::SimilarTo(_))))?;
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(found)
+    plan_expressions::rewrite(plan, |part, _| Ok(as_regular_expression(part)))
 }
 
 fn as_regular_expression(expr: Expr) -> Transformed<Expr> {
