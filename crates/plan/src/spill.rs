@@ -117,7 +117,12 @@ impl SpillFileWriter {
     /// # Errors
     /// When the disk is full, or the limit on spilled bytes is reached.
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
-        self.write_rows(&batch.to_record_batch()?)
+        let batch = batch.to_record_batch()?;
+        if batch.num_columns() == 0 {
+            return self.write_rows(&batch);
+        }
+        let columns = batch.columns().iter().map(without_dead_bytes).collect();
+        self.write_rows(&RecordBatch::try_new(batch.schema(), columns)?)
     }
 
     /// Appends the rows of a batch in batches of at most `bytes` bytes, unless a few rows alone
@@ -144,16 +149,12 @@ impl SpillFileWriter {
         Ok(())
     }
 
+    /// Appends a batch that holds no bytes but its rows'.
     fn write_rows(&mut self, batch: &RecordBatch) -> Result<()> {
-        let columns = batch.columns().iter().map(without_dead_bytes).collect();
-        let batch = RecordBatch::try_new(batch.schema(), columns).or_else(|error| {
-            // A batch without columns says nothing about its rows.
-            if batch.num_columns() == 0 { Ok(batch.clone()) } else { Err(error) }
-        })?;
         self.rows += batch.num_rows();
         self.largest_batch_rows = self.largest_batch_rows.max(batch.num_rows());
         self.largest_batch = self.largest_batch.max(batch.get_array_memory_size());
-        Ok(self.writer.write(&batch)?)
+        Ok(self.writer.write(batch)?)
     }
 
     /// Closes the file; also says how many bytes it has.

@@ -85,10 +85,9 @@ pub(super) fn read(
         let late = wanted.without(&survivors.columns);
         let mut reader = None;
         if !late.roots.is_empty() {
-            let selection = survivors.selection.clone();
             reader = Some(guarded(path, || {
                 late.reader(part, group, chunks, batch_size, |builder| {
-                    builder.with_row_selection(selection)
+                    builder.with_row_selection(survivors.selection)
                 })
             })?);
         }
