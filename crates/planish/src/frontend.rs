@@ -2,11 +2,12 @@
 
 use crate::catalog::{Catalog, INFORMATION_SCHEMA, own_name};
 use crate::config::SessionOptions;
+use crate::dialect::dialect_named;
 use crate::functions::Functions;
 use crate::information_schema;
 use arrow::datatypes::DataType;
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::{DataFusionError, Result, TableReference};
+use datafusion_common::{Result, TableReference};
 use datafusion_expr::planner::{ContextProvider, ExprPlanner};
 use datafusion_expr::{
     AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
@@ -14,7 +15,6 @@ use datafusion_expr::{
 use datafusion_sql::parser::{DFParserBuilder, Statement as DFStatement};
 use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use datafusion_sql::resolve::resolve_table_references;
-use datafusion_sql::sqlparser::dialect::dialect_from_str;
 use planish_planner::{Table, TableSourceAdapter};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,10 +22,7 @@ use std::sync::Arc;
 /// The statements of `text`, in order; the last may lack its `;`.
 pub(crate) fn parse(text: &str, options: &ConfigOptions) -> Result<VecDeque<DFStatement>> {
     let parser = &options.sql_parser;
-    let dialect = dialect_from_str(parser.dialect);
-    let Some(dialect) = dialect else {
-        return Err(DataFusionError::Plan(format!("unknown SQL dialect {}", parser.dialect)));
-    };
+    let dialect = dialect_named(parser.dialect)?;
     DFParserBuilder::new(text)
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(parser.recursion_limit.get())

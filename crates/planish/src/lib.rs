@@ -19,6 +19,7 @@
 
 mod catalog;
 pub mod config;
+mod dialect;
 mod explain;
 mod files;
 mod float_equality;

@@ -7,17 +7,19 @@ use arrow::compute::{SortOptions, can_cast_types};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{
-    Column as LogicalColumn, DFSchema, Result, TableReference, not_impl_err, plan_err,
+    Column as LogicalColumn, DFSchema, Result, TableReference, internal_err, not_impl_err, plan_err,
 };
 use datafusion_expr::expr::{
-    Between, BinaryExpr as LogicalBinary, Case, Like, ScalarFunction, Sort,
+    Between, BinaryExpr as LogicalBinary, Case, HigherOrderFunction, Lambda, Like, ScalarFunction,
+    Sort,
 };
 use datafusion_expr::{Expr, Operator, Subquery};
 use planish_expr::expressions::{
     BetweenExpr, BinaryExpr, CaseExpr, CastExpr, CoalesceExpr, Column, InListExpr, IsBoolExpr,
-    IsNullExpr, LikeExpr, LikeKind, Literal, NegativeExpr, NotExpr, TryCastExpr,
+    IsNullExpr, LambdaExpr, LambdaVariable, LikeExpr, LikeKind, Literal, NegativeExpr, NotExpr,
+    TryCastExpr,
 };
-use planish_expr::udf::ScalarFunctionExpr;
+use planish_expr::udf::{HigherOrderFunctionExpr, ScalarFunctionExpr};
 use planish_expr::{PhysicalExprRef, PhysicalSortExpr, is_volatile};
 use std::sync::Arc;
 
@@ -49,13 +51,15 @@ pub fn create_physical_expr(
     input: &DFSchema,
     ctx: &ExprContext<'_>,
 ) -> Result<PhysicalExprRef> {
-    Lowering { input, ctx }.lower(expr)
+    Lowering { input, ctx, variables: vec![] }.lower(expr)
 }
 
 /// One expression on its way down.
 struct Lowering<'a> {
     input: &'a DFSchema,
     ctx: &'a ExprContext<'a>,
+    /// The variables of the lambdas around, the innermost last: the index is the level.
+    variables: Vec<FieldRef>,
 }
 
 impl Lowering<'_> {
@@ -96,6 +100,8 @@ impl Lowering<'_> {
                 let expr = self.lower(&in_list.expr)?;
                 Arc::new(InListExpr::new(expr, self.lower_all(&in_list.list)?, in_list.negated))
             }
+            Expr::HigherOrderFunction(call) => self.higher_order_function(call)?,
+            Expr::LambdaVariable(variable) => self.lambda_variable(&variable.name)?,
             Expr::ScalarSubquery(subquery) => self.subquery(subquery)?,
             other => return no_physical_form(other),
         })
@@ -216,6 +222,48 @@ impl Lowering<'_> {
         Ok(Arc::new(ScalarFunctionExpr::try_new(fun, args, self.input.as_arrow(), options)?))
     }
 
+    fn higher_order_function(&self, call: &HigherOrderFunction) -> Result<PhysicalExprRef> {
+        let mut params = call.lambda_parameters(self.input)?.into_iter();
+        let args = call.args.iter().map(|arg| match arg {
+            Expr::Lambda(lambda) => match params.next() {
+                Some(params) => self.lambda(lambda, params),
+                None => internal_err!("{} names no parameters of this lambda", call.name()),
+            },
+            arg => self.lower(arg),
+        });
+        let args = args.collect::<Result<Vec<_>>>()?;
+        let (fun, options) = (Arc::clone(&call.func), Arc::clone(&self.ctx.options));
+        let schema = self.input.as_arrow();
+        Ok(Arc::new(HigherOrderFunctionExpr::try_new(fun, args, schema, options)?))
+    }
+
+    /// The lambda, whose function hands over `params` (it may take fewer).
+    fn lambda(&self, lambda: &Lambda, params: Vec<FieldRef>) -> Result<PhysicalExprRef> {
+        if lambda.params.len() > params.len() {
+            let names = lambda.params.join(", ");
+            return plan_err!("the lambda ({names}) can have at most {} parameters", params.len());
+        }
+        let named = |(name, field): (&String, FieldRef)| -> FieldRef {
+            Arc::new(field.as_ref().clone().with_name(name))
+        };
+        let params: Vec<FieldRef> = lambda.params.iter().zip(params).map(named).collect();
+        let first_level = self.variables.len();
+        let variables = self.variables.iter().chain(&params).cloned().collect();
+        let within = Lowering { input: self.input, ctx: self.ctx, variables };
+        let body = within.lower(&lambda.body)?;
+        Ok(Arc::new(LambdaExpr::try_new(first_level, params, body)?))
+    }
+
+    /// The variable of the innermost lambda that has one of this name.
+    fn lambda_variable(&self, name: &str) -> Result<PhysicalExprRef> {
+        match self.variables.iter().rposition(|field| field.name() == name) {
+            Some(level) => {
+                Ok(Arc::new(LambdaVariable::new(level, Arc::clone(&self.variables[level]))))
+            }
+            None => plan_err!("the variable {name} outside of the lambda that has it"),
+        }
+    }
+
     fn subquery(&self, subquery: &Subquery) -> Result<PhysicalExprRef> {
         if subquery.outer_ref_columns.is_empty() {
             return self.ctx.subqueries.scalar_subquery(subquery);
@@ -251,11 +299,8 @@ fn no_physical_form(expr: &Expr) -> Result<PhysicalExprRef> {
         }
         Expr::GroupingSet(_) => plan_err!("grouping sets outside of GROUP BY: {expr}"),
         Expr::Unnest(_) => not_impl_err!("unnest inside an expression: {expr}"),
-        Expr::HigherOrderFunction(call) => {
-            not_impl_err!("the function {}, which takes a lambda", call.func.name())
-        }
-        Expr::Lambda(_) | Expr::LambdaVariable(_) => {
-            not_impl_err!("the lambda {expr} outside of a function that takes one")
+        Expr::Lambda(_) => {
+            plan_err!("the lambda {expr} outside of a function that takes one")
         }
         // A wildcard (a deprecated variant, not to be named) is expanded by the front end.
         other => not_impl_err!("the expression {other}"),
