@@ -46,6 +46,7 @@ def connect():
     con.execute("SET integer_division = true")
     con.execute("SET error_on_division_by_zero = false")
     con.execute("SET default_null_order = 'postgres'")
+    con.execute("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'")
     con.execute(f"CREATE VIEW sales AS FROM '{DATA}/sales.parquet'")
     con.execute(f"CREATE VIEW stores AS FROM '{DATA}/stores.csv'")
     con.execute(f"CREATE VIEW products AS FROM '{DATA}/products.csv'")
