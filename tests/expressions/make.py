@@ -11,6 +11,7 @@ digits, `\\t`, `\\n` and `|` in text escaped.
 
 import datetime
 import math
+import re
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
@@ -22,6 +23,12 @@ NUMBERS = ["i8", "i16", "i32", "i64", "f32", "f64", "d9", "d18", "d38"]
 COLUMNS = NUMBERS + ["b", "s", "dt", "ts"]
 TYPES = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "REAL", "DOUBLE", "DECIMAL(9, 2)",
          "DECIMAL(18, 4)", "DECIMAL(38, 6)", "BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP"]
+UNSIGNED = ["u8", "u16", "u32", "u64"]
+UNSIGNED_TYPES = ["TINYINT UNSIGNED", "SMALLINT UNSIGNED", "INTEGER UNSIGNED", "BIGINT UNSIGNED"]
+ZONED = "TIMESTAMP WITH TIME ZONE"
+ZONE = "Europe/Berlin"
+PARTS = ["year", "month", "day", "quarter", "week", "dow", "doy", "hour", "minute", "epoch",
+         "isodow", "decade", "century"]
 COMPARISONS = ["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
 
 
@@ -132,10 +139,8 @@ def cases():
               "regexp_replace(s, '[aA]', 'X')", "octet_length(CAST(s AS BLOB))", "bit_length(s)",
               "CASE s WHEN 'abc' THEN 1 WHEN '' THEN 2 END", "levenshtein(s, 'abc')"]:
         yield f
-    parts = ["year", "month", "day", "quarter", "week", "dow", "doy", "hour", "minute", "epoch",
-             "isodow", "decade", "century"]
     for column in ["dt", "ts"]:
-        for part in parts:
+        for part in PARTS:
             yield f"date_part('{part}', {column})"
             yield f"EXTRACT({part} FROM {column})"
         for part in ["year", "quarter", "month", "week", "day", "hour", "minute", "second"]:
@@ -162,15 +167,73 @@ def cases():
     yield "i32 < 1000 AND CAST(i32 AS TINYINT) > 0"
 
 
+def unsigned_and_zoned_cases():
+    numbers = UNSIGNED + ["i32", "i64", "f64", "d9"]
+    for a, b in product(numbers, numbers):
+        if a not in UNSIGNED and b not in UNSIGNED:
+            continue
+        for op in COMPARISONS + ["+", "-", "*"]:
+            yield f"{a} {op} {b}"
+        yield f"{a} / nullif({b}, 0)"
+        yield f"{a} % nullif({b}, 0)"
+    for number in UNSIGNED:
+        for op, literal in product(COMPARISONS, ["0", "1", "-1", "255", "300", "0.5"]):
+            yield f"{number} {op} {literal}"
+        for f in ["abs({})", "round({})", "coalesce({}, 7)", "nullif({}, 1)", "{} IN (1, 255)",
+                  "{} NOT IN (1, NULL)", "{} BETWEEN 1 AND 255", "greatest({}, 2)", "least({}, 2)",
+                  "CASE {} WHEN 1 THEN 'one' WHEN 255 THEN 'many' ELSE 'other' END"]:
+            yield f.format(number)
+        for op in ["&", "|"]:
+            yield f"{number} {op} {number}"
+        for target in TYPES + UNSIGNED_TYPES:
+            yield f"CAST({number} AS {target})"
+            yield f"TRY_CAST({number} AS {target})"
+    for column, target in product(["i32", "i64", "f64", "d9", "s"], UNSIGNED_TYPES):
+        yield f"CAST({column} AS {target})"
+        yield f"TRY_CAST({column} AS {target})"
+    for literal, target in product(["'1'", "'-1'", "'255'", "'256'", "'x'", "NULL"], UNSIGNED_TYPES):
+        yield f"TRY_CAST(CASE WHEN id > 0 THEN {literal} END AS {target})"
+    for op in COMPARISONS:
+        for other in ["tz", "ts", "dt", "(CASE WHEN id % 2 = 0 THEN tz END)", "DATE '2024-03-31'",
+                      f"CAST('2024-03-31 01:00:00+00' AS {ZONED})"]:
+            yield f"tz {op} {other}"
+    for part in PARTS:
+        yield f"date_part('{part}', tz)"
+        yield f"EXTRACT({part} FROM tz)"
+    for part in ["year", "quarter", "month", "week", "day", "hour", "minute", "second"]:
+        yield f"date_trunc('{part}', tz)"
+    for interval in ["1 day", "1 month", "-1 month", "1 year", "90 minutes", "1 hour"]:
+        yield f"tz + INTERVAL '{interval}'"
+        yield f"tz - INTERVAL '{interval}'"
+    for column, target in [("tz", "TIMESTAMP"), ("tz", "DATE"), ("ts", ZONED), ("dt", ZONED),
+                           ("tz", "BIGINT"), ("tz", "BOOLEAN")]:
+        yield f"CAST({column} AS {target})"
+        yield f"TRY_CAST({column} AS {target})"
+    for literal in ["'2024-03-31 01:30:00+00'", "'2024-03-31 01:30:00'", "'2024-03-31'", "'x'",
+                    "'2024-07-01T12:00:00Z'", "'2024-07-01 12:00:00-05:30'", "''", "NULL"]:
+        yield f"TRY_CAST(CASE WHEN id > 0 THEN {literal} END AS {ZONED})"
+    yield from ["coalesce(tz, tz)", "nullif(tz, tz)", "tz IS NULL", "greatest(tz, tz)",
+                f"tz BETWEEN CAST('2000-01-01 00:00:00Z' AS {ZONED}) AND tz",
+                f"tz IN (CAST('1970-01-01 00:00:00Z' AS {ZONED}))", "tz - tz < INTERVAL '1 day'",
+                "CASE WHEN tz > ts THEN 'later' ELSE 'not' END"]
+
+
+def duck(sql):
+    """Unsigned types have names of their own in DuckDB."""
+    return re.sub(r"(TINYINT|SMALLINT|INTEGER|BIGINT) UNSIGNED", r"U\1", sql)
+
+
 def main():
     con = duckdb.connect()
     con.execute("SET integer_division = true")
-    con.execute((HERE / "tables.sql").read_text())
+    con.execute(f"SET TimeZone = '{ZONE}'")
+    con.execute(duck((HERE / "tables.sql").read_text()))
     lines = []
-    for table in ["edge", "mild"]:
-        for expr in dict.fromkeys(cases()):
+    tables = [("edge", cases), ("mild", cases), ("other", unsigned_and_zoned_cases)]
+    for table, exprs in tables:
+        for expr in dict.fromkeys(exprs()):
             try:
-                rows = con.execute(f"SELECT {expr} FROM {table} ORDER BY id").fetchall()
+                rows = con.execute(f"SELECT {duck(expr)} FROM {table} ORDER BY id").fetchall()
                 values = "|".join(text(row[0]) for row in rows)
             except (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException):
                 continue

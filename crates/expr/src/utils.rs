@@ -2,8 +2,11 @@
 
 use crate::expressions::{BinaryExpr, Column, Literal, lit};
 use crate::{PhysicalExprRef, PhysicalSortExpr};
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type};
+use arrow::error::ArrowError;
 use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion_common::{Result, ScalarValue};
+use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::Operator;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -105,4 +108,28 @@ pub fn shift_ordering(
         .iter()
         .map(|key| Ok(PhysicalSortExpr::new(shift_columns(&key.expr, offset)?, key.options)))
         .collect()
+}
+
+/// An error when a value of a decimal array has more digits than its type: arrow's arithmetic
+/// minds only the bits, which hold a little more than 38 (or 76) digits.
+pub fn check_precision(array: &ArrayRef) -> Result<()> {
+    let checked = match array.data_type() {
+        DataType::Decimal128(precision, _) => {
+            let array = array.as_primitive::<Decimal128Type>();
+            let limit = 10u128.pow(u32::from(*precision));
+            // What lies under a NULL may be anything, so the costly check has the last word.
+            if array.values().iter().all(|value| value.unsigned_abs() < limit) {
+                return Ok(());
+            }
+            array.validate_decimal_precision(*precision)
+        }
+        DataType::Decimal256(precision, _) => {
+            array.as_primitive::<Decimal256Type>().validate_decimal_precision(*precision)
+        }
+        _ => return Ok(()),
+    };
+    match checked {
+        Err(ArrowError::InvalidArgumentError(text)) => exec_err!("decimal overflow: {text}"),
+        checked => Ok(checked?),
+    }
 }

@@ -89,12 +89,7 @@ fn evaluate(expr: &Expr, batch: &Batch) -> ArrayRef {
 }
 
 fn sample() -> Batch {
-    let rows = vec![
-        Some(vec![Some(1), None, Some(3)]),
-        None,
-        Some(vec![]),
-        Some(vec![Some(7)]),
-    ];
+    let rows = vec![Some(vec![Some(1), None, Some(3)]), None, Some(vec![]), Some(vec![Some(7)])];
     batch(lists(rows), vec![Some(10), Some(20), Some(30), None])
 }
 
@@ -102,12 +97,8 @@ fn sample() -> Batch {
 fn a_body_reads_its_variable_and_the_row_it_stands_in() {
     let expr = transform(l(), 0, plus(variable(0, "x"), a()));
     assert_eq!(expr.to_string(), "array_transform(l@0, x -> x + a@1)");
-    let expected = lists(vec![
-        Some(vec![Some(11), None, Some(13)]),
-        None,
-        Some(vec![]),
-        Some(vec![None]),
-    ]);
+    let expected =
+        lists(vec![Some(vec![Some(11), None, Some(13)]), None, Some(vec![]), Some(vec![None])]);
     assert_eq!(evaluate(&expr, &sample()).as_ref(), &expected as &dyn Array);
 }
 
@@ -120,10 +111,7 @@ fn a_lambda_within_a_lambda_reads_both_variables_unless_one_hides_the_other() {
     let expr = transform(l(), 0, inner(both));
     let nested = evaluate(&expr, &one);
     let values = nested.as_any().downcast_ref::<ListArray>().unwrap().value(0);
-    let expected = lists(vec![
-        Some(vec![Some(102), Some(103)]),
-        Some(vec![Some(103), Some(104)]),
-    ]);
+    let expected = lists(vec![Some(vec![Some(102), Some(103)]), Some(vec![Some(103), Some(104)])]);
     assert_eq!(values.as_ref(), &expected as &dyn Array);
 
     // An expression with a lambda from level 0 that is put into a body: its variable is its own.
@@ -161,10 +149,8 @@ fn no_rows_no_body() {
 
 #[test]
 fn volatility_and_columns_show_through_a_lambda() {
-    let expr = call("array_filter", vec![
-        l(),
-        lambda(0, "x", bin(random(), Operator::Lt, lit(2.0f64))),
-    ]);
+    let expr =
+        call("array_filter", vec![l(), lambda(0, "x", bin(random(), Operator::Lt, lit(2.0f64)))]);
     assert!(is_volatile(&expr));
     assert_eq!(evaluate(&expr, &sample()).as_ref(), sample().column(0).unwrap().as_ref());
     assert!(!is_volatile(&transform(l(), 0, variable(0, "x"))));

@@ -13,7 +13,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use chrono::Utc;
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::{DFSchema, Result};
+use datafusion_common::{DFSchema, DataFusionError, Result};
 use datafusion_expr::{EmptyRelation, LogicalPlan};
 use datafusion_optimizer::optimizer::Optimizer;
 use datafusion_optimizer::{Analyzer, OptimizerConfig, OptimizerRule};
@@ -126,7 +126,21 @@ fn optimize(
         functions: Arc::clone(functions),
     };
     let rules = Optimizer::with_rules(logical_rules());
-    rules.optimize(plan, &config as &dyn OptimizerConfig, |_, _| {})
+    let optimized = rules.optimize(plan, &config as &dyn OptimizerConfig, |_, _| {});
+    optimized.map_err(without_rule)
+}
+
+/// What is wrong with a constant shows when a rule computes it; which one says nothing to a user.
+fn without_rule(error: DataFusionError) -> DataFusionError {
+    use DataFusionError::{ArrowError, Context, Execution, Plan};
+    match error {
+        Context(_, inner) if matches!(*inner, ArrowError(..) | Execution(_) | Plan(_)) => *inner,
+        Context(text, inner) if matches!(*inner, Context(..)) => match without_rule(*inner) {
+            inner @ Context(..) => Context(text, Box::new(inner)),
+            inner => inner,
+        },
+        other => other,
+    }
 }
 
 /// The rules of the front end's optimizer, in its order. All of them: no rule of it is known to

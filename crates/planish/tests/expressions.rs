@@ -42,7 +42,8 @@ fn cases() -> Vec<Case> {
 
 fn session(batch_size: usize) -> Session {
     let session = Session::builder().target_partitions(1).batch_size(batch_size).build().unwrap();
-    let script = fs::read_to_string(folder().join("tables.sql")).unwrap();
+    let zone = "SET datafusion.execution.time_zone = 'Europe/Berlin';\n";
+    let script = zone.to_owned() + &fs::read_to_string(folder().join("tables.sql")).unwrap();
     for statement in session.statements(&script).unwrap() {
         session.run(&statement).unwrap().collect().unwrap();
     }
@@ -83,7 +84,9 @@ fn texts(array: &ArrayRef) -> Vec<String> {
         }
         _ => Arc::clone(array),
     };
-    let options = FormatOptions::new().with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.6f"));
+    let options = FormatOptions::new()
+        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.6f"))
+        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.6f"));
     let formatter = ArrayFormatter::try_new(&array, &options).unwrap();
     let text = |row| match array.data_type() {
         _ if array.is_null(row) => "NULL".to_owned(),
@@ -247,38 +250,33 @@ fn constants_and_columns_are_alike() {
 
 /// Table, id, and the columns as constants, of each row of `tables.sql`.
 fn literal_rows() -> Vec<(String, String, String)> {
-    const TYPES: [&str; 14] = [
-        "id BIGINT",
-        "i8 TINYINT",
-        "i16 SMALLINT",
-        "i32 INTEGER",
-        "i64 BIGINT",
-        "f32 REAL",
-        "f64 DOUBLE",
-        "d9 DECIMAL(9, 2)",
-        "d18 DECIMAL(18, 4)",
-        "d38 DECIMAL(38, 6)",
-        "b BOOLEAN",
-        "s VARCHAR",
-        "dt DATE",
-        "ts TIMESTAMP",
-    ];
     let script = fs::read_to_string(folder().join("tables.sql")).unwrap();
-    let mut table = String::new();
     let mut rows = vec![];
-    for line in script.lines() {
-        if let Some(rest) = line.strip_prefix("CREATE TABLE ") {
-            table = rest.split(' ').next().unwrap_or_default().to_owned();
-        } else if let Some(row) = line.strip_prefix("  (") {
+    for statement in script.split(';') {
+        let Some((_, statement)) = statement.split_once("CREATE TABLE ") else { continue };
+        let (table, rest) = statement.split_once(' ').unwrap();
+        let (select, rest) = rest.split_once("FROM (VALUES").unwrap();
+        let (values, names) = rest.split_once(") AS v(").unwrap();
+        let names: Vec<&str> = names.trim_end_matches(')').split(", ").collect();
+        for row in values.lines().filter_map(|line| line.strip_prefix("  (")) {
             let values: Vec<&str> = row.trim_end_matches([')', ',']).split(", ").collect();
-            let constant = |(value, column): (&&str, &&str)| {
-                let (name, data_type) = column.split_once(' ').unwrap();
-                format!("CAST({value} AS {data_type}) AS {name}")
+            assert_eq!(values.len(), names.len(), "{row}");
+            let constant = |(value, name): (&&str, &&str)| {
+                format!("CAST({value} AS {}) AS {name}", type_of(name, select))
             };
-            let constants: Vec<String> = values.iter().zip(&TYPES).map(constant).collect();
-            assert_eq!(values.len(), TYPES.len(), "{line}");
-            rows.push((table.clone(), values[0].to_owned(), constants.join(", ")));
+            let constants: Vec<String> = values.iter().zip(&names).map(constant).collect();
+            rows.push((table.to_owned(), values[0].to_owned(), constants.join(", ")));
         }
     }
     rows
+}
+
+/// The type that `select` casts the column `name` to.
+fn type_of<'a>(name: &str, select: &'a str) -> &'a str {
+    match (select.split_once(&format!("CAST({name} AS ")), name) {
+        (Some((_, rest)), _) => rest.split_once(") AS").unwrap().0,
+        (None, "id") => "BIGINT",
+        (None, "b") => "BOOLEAN",
+        (None, _) => "VARCHAR",
+    }
 }

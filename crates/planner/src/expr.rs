@@ -20,6 +20,7 @@ use planish_expr::expressions::{
     TryCastExpr,
 };
 use planish_expr::udf::{HigherOrderFunctionExpr, ScalarFunctionExpr};
+use planish_expr::utils::check_precision;
 use planish_expr::{PhysicalExprRef, PhysicalSortExpr, is_volatile};
 use std::sync::Arc;
 
@@ -68,6 +69,10 @@ impl Lowering<'_> {
             Expr::Alias(alias) => self.lower(&alias.expr)?,
             Expr::Column(column) => Arc::new(Column::new(&column.name, self.column_index(column)?)),
             Expr::Literal(value, metadata) => {
+                // The front end computes constants, and lets a decimal overflow its digits.
+                if value.data_type().is_decimal() {
+                    check_precision(&value.to_array()?)?;
+                }
                 Arc::new(Literal::new_with_metadata(value.clone(), metadata.clone()))
             }
             Expr::BinaryExpr(binary) => self.binary(binary)?,

@@ -1,13 +1,14 @@
 //! `CAST` and `TRY_CAST`.
 
 use super::cast_safety::cast_can_fail;
+use super::zoned::local_to_zoned;
 use super::{exactly, or_empty};
 use crate::{PhysicalExpr, PhysicalExprRef, structural_eq};
 use arrow::array::AsArray;
 use arrow::compute::{CastOptions, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
-use datafusion_common::Result;
 use datafusion_common::format::{DEFAULT_CAST_OPTIONS, DEFAULT_FORMAT_OPTIONS};
+use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::ColumnarValue;
 use planish_batch::Batch;
 use std::fmt;
@@ -103,18 +104,34 @@ fn result_field(source: &FieldRef, target: &FieldRef) -> Field {
     field.with_data_type(target.data_type().clone()).with_metadata(metadata)
 }
 
-fn cast(value: &ColumnarValue, to: &DataType) -> Result<ColumnarValue> {
-    if value.data_type() == *to {
+fn cast(
+    value: &ColumnarValue,
+    to: &DataType,
+    options: &CastOptions<'static>,
+) -> Result<ColumnarValue> {
+    let from = value.data_type();
+    if from == *to {
         return Ok(value.clone());
     }
-    match (value, value.cast_to(to, Some(&DEFAULT_CAST_OPTIONS))) {
+    if let (DataType::Timestamp(_, None), DataType::Timestamp(unit, Some(zone))) = (&from, to) {
+        return match value {
+            ColumnarValue::Array(array) => {
+                Ok(ColumnarValue::Array(local_to_zoned(array, *unit, zone)?))
+            }
+            ColumnarValue::Scalar(scalar) => {
+                let zoned = local_to_zoned(&scalar.to_array()?, *unit, zone)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&zoned, 0)?))
+            }
+        };
+    }
+    match (value, value.cast_to(to, Some(options))) {
         // The value at fault may be a dictionary entry that no row uses.
         (ColumnarValue::Array(array), Err(_))
             if matches!(array.data_type(), DataType::Dictionary(..)) =>
         {
             let dictionary = array.as_any_dictionary();
             let used = take(dictionary.values(), dictionary.keys(), None)?;
-            ColumnarValue::Array(used).cast_to(to, Some(&DEFAULT_CAST_OPTIONS))
+            ColumnarValue::Array(used).cast_to(to, Some(options))
         }
         (_, result) => result,
     }
@@ -134,7 +151,7 @@ impl PhysicalExpr for CastExpr {
 
     fn evaluate(&self, batch: &Batch) -> Result<ColumnarValue> {
         let value = self.expr.evaluate(batch)?;
-        or_empty(cast(&value, self.target.data_type()), self, batch)
+        or_empty(cast(&value, self.cast_type(), &DEFAULT_CAST_OPTIONS), self, batch)
     }
 
     fn children(&self) -> Vec<&PhysicalExprRef> {
@@ -170,7 +187,7 @@ impl PhysicalExpr for TryCastExpr {
 
     fn evaluate(&self, batch: &Batch) -> Result<ColumnarValue> {
         let value = self.expr.evaluate(batch)?;
-        or_empty(value.cast_to(self.target.data_type(), Some(&TRY)), self, batch)
+        or_empty(cast(&value, self.cast_type(), &TRY), self, batch)
     }
 
     fn children(&self) -> Vec<&PhysicalExprRef> {

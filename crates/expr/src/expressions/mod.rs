@@ -21,6 +21,7 @@ mod logical;
 mod negative;
 mod not;
 mod scalar_subquery;
+mod zoned;
 
 pub use between::BetweenExpr;
 pub use binary::BinaryExpr;

@@ -4,6 +4,7 @@
 //! (some read a literal's value: a percentile, a separator), every other expression as a column
 //! of a schema made up of the input's columns and the computed arguments.
 
+mod decimal_sum;
 mod groups_adapter;
 
 use crate::expressions::{Column, Literal};
@@ -14,6 +15,7 @@ use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{Accumulator, AggregateUDF, GroupsAccumulator};
 use datafusion_functions_aggregate::string_agg::StringAgg;
+use datafusion_functions_aggregate::sum::Sum;
 use datafusion_physical_expr::expressions as theirs;
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr as TheirExpr;
 use datafusion_physical_expr_common::sort_expr::PhysicalSortExpr as TheirSortExpr;
@@ -216,7 +218,9 @@ impl AggregateFunctionExpr {
     /// # Errors
     /// What the function refuses.
     pub fn create_groups_accumulator(&self) -> Result<Box<dyn GroupsAccumulator>> {
-        if self.groups_accumulator_supported() {
+        if self.is_checked_sum() {
+            decimal_sum::groups_accumulator(self.field.data_type())
+        } else if self.groups_accumulator_supported() {
             self.fun.create_groups_accumulator(self.accumulator_args())
         } else {
             Ok(Box::new(GroupsAdapter::new(self.clone())))
@@ -228,6 +232,9 @@ impl AggregateFunctionExpr {
     /// # Errors
     /// What the function refuses.
     pub fn create_accumulator(&self) -> Result<Box<dyn Accumulator>> {
+        if self.is_checked_sum() {
+            return decimal_sum::accumulator(self.field.data_type());
+        }
         self.fun.accumulator(self.accumulator_args())
     }
 
@@ -236,7 +243,16 @@ impl AggregateFunctionExpr {
     /// # Errors
     /// What the function refuses.
     pub fn create_sliding_accumulator(&self) -> Result<Box<dyn Accumulator>> {
+        if self.is_checked_sum() {
+            return decimal_sum::accumulator(self.field.data_type());
+        }
         self.fun.create_sliding_accumulator(self.accumulator_args())
+    }
+
+    /// Whether this is a sum that could leave its decimal type unnoticed.
+    fn is_checked_sum(&self) -> bool {
+        let sum = self.fun.inner().is::<Sum>() && !self.distinct;
+        sum && decimal_sum::may_overflow(self.field.data_type())
     }
 
     fn accumulator_args(&self) -> AccumulatorArgs<'_> {

@@ -1,6 +1,7 @@
 //! `+ - * / %` over numbers, decimals, dates, times, timestamps and intervals.
 
 use super::apply_binary;
+use crate::utils::check_precision;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum, PrimitiveArray};
 use arrow::compute::kernels::numeric;
 use arrow::compute::{binary, cast};
@@ -56,14 +57,16 @@ fn arithmetic_datums(op: Operator, left: &dyn Datum, right: &dyn Datum) -> Resul
         }
         _ => {}
     }
-    Ok(match op {
+    let result = match op {
         Operator::Plus => numeric::add_wrapping(left, right)?,
         Operator::Minus => numeric::sub_wrapping(left, right)?,
         Operator::Multiply => numeric::mul_wrapping(left, right)?,
         Operator::Divide => numeric::div(left, right)?,
         Operator::Modulo => numeric::rem(left, right)?,
         other => return internal_err!("{other} is not arithmetic"),
-    })
+    };
+    check_precision(&result)?;
+    Ok(result)
 }
 
 /// `f` over rows where both sides are valid; a scalar side is read once.
