@@ -132,13 +132,13 @@ fn optimize(
 
 /// What is wrong with a constant shows when a rule computes it; which one says nothing to a user.
 fn without_rule(error: DataFusionError) -> DataFusionError {
-    use DataFusionError::{ArrowError, Context, Execution, Plan};
+    let ours = matches!(error.find_root(), DataFusionError::Internal(_));
     match error {
-        Context(_, inner) if matches!(*inner, ArrowError(..) | Execution(_) | Plan(_)) => *inner,
-        Context(text, inner) if matches!(*inner, Context(..)) => match without_rule(*inner) {
-            inner @ Context(..) => Context(text, Box::new(inner)),
-            inner => inner,
-        },
+        DataFusionError::Context(text, inner)
+            if !ours && text.starts_with("Optimizer rule '") =>
+        {
+            without_rule(*inner)
+        }
         other => other,
     }
 }
