@@ -26,6 +26,10 @@ impl Table for Files {
         Arc::clone(self.table.schema())
     }
 
+    fn scan_schema(&self) -> SchemaRef {
+        self.table.scan_schema()
+    }
+
     async fn scan(&self, projection: Option<&[usize]>, options: &ConfigOptions) -> Result<PlanRef> {
         self.table.scan(projection, options)
     }

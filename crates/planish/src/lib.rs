@@ -37,6 +37,7 @@ mod query;
 mod refuse;
 mod rewrite;
 mod runtime;
+mod scan_functions;
 mod session;
 mod similar_to;
 mod statements;

@@ -7,6 +7,7 @@ use crate::not_in::name_compared_values;
 use crate::nullable_subqueries::make_nullable;
 use crate::optimizer_config::QueryOptimizerConfig;
 use crate::refuse;
+use crate::scan_functions::as_columns;
 use crate::session::State;
 use crate::similar_to::as_regular_expressions;
 use arrow::array::RecordBatch;
@@ -95,7 +96,7 @@ pub(crate) fn analyze(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logi
 /// The user's mistakes, and what is not supported yet.
 pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Planned> {
     let options = state.config();
-    let analyzed = analyze(plan, &options)?;
+    let analyzed = as_columns(analyze(plan, &options)?)?;
     refuse::changed_meanings(&analyzed)?;
     let analyzed = make_nullable(name_compared_values(analyzed)?)?;
     let analyzed = write_out_equalities(as_regular_expressions(analyzed)?)?;
@@ -134,9 +135,7 @@ fn optimize(
 fn without_rule(error: DataFusionError) -> DataFusionError {
     let ours = matches!(error.find_root(), DataFusionError::Internal(_));
     match error {
-        DataFusionError::Context(text, inner)
-            if !ours && text.starts_with("Optimizer rule '") =>
-        {
+        DataFusionError::Context(text, inner) if !ours && text.starts_with("Optimizer rule '") => {
             without_rule(*inner)
         }
         other => other,

@@ -44,8 +44,12 @@ impl ResolvedScans {
                     );
                 };
                 // Filters that the front end left in a scan may read any column of the table.
-                let projection =
-                    if scan.filters.is_empty() { scan.projection.clone() } else { None };
+                let width = scan.source.schema().fields().len();
+                let projection = match &scan.projection {
+                    Some(indices) if scan.filters.is_empty() => Some(indices.clone()),
+                    _ if width == source.table().schema().fields().len() => None,
+                    _ => Some((0..width).collect()),
+                };
                 let table = Arc::clone(source.table());
                 pending.push(PendingScan { key: key(scan), table, projection });
             }

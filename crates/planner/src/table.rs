@@ -17,8 +17,13 @@ pub trait Table: Any + Debug + Send + Sync {
     /// The table's columns.
     fn schema(&self) -> SchemaRef;
 
-    /// A plan that yields the columns at `projection` (all of them for `None`), in that order.
-    /// Filters, limits and orders reach the plan later, through its pushdown methods.
+    /// The table's columns, followed by those that only a scan knows (a row's place in its file).
+    fn scan_schema(&self) -> SchemaRef {
+        self.schema()
+    }
+
+    /// A plan that yields the columns at `projection` of [`Self::scan_schema`], in that order;
+    /// the table's columns for `None`. Filters, limits and orders reach the plan later, through its pushdown methods.
     ///
     /// # Errors
     /// When the source cannot be read.
@@ -40,12 +45,20 @@ pub trait Table: Any + Debug + Send + Sync {
 #[derive(Debug)]
 pub struct TableSourceAdapter {
     table: Arc<dyn Table>,
+    schema: SchemaRef,
 }
 
 impl TableSourceAdapter {
     /// The front end's view of `table`.
     pub fn new(table: Arc<dyn Table>) -> Self {
-        TableSourceAdapter { table }
+        TableSourceAdapter { schema: table.schema(), table }
+    }
+
+    /// The same with all columns that a scan knows.
+    #[must_use]
+    pub fn with_scan_columns(&self) -> Self {
+        let table = Arc::clone(&self.table);
+        TableSourceAdapter { schema: table.scan_schema(), table }
     }
 
     /// The table.
@@ -56,7 +69,7 @@ impl TableSourceAdapter {
 
 impl TableSource for TableSourceAdapter {
     fn schema(&self) -> SchemaRef {
-        self.table.schema()
+        Arc::clone(&self.schema)
     }
 
     fn constraints(&self) -> Option<&Constraints> {

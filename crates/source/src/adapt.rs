@@ -1,5 +1,6 @@
 //! Files of one table whose columns differ: how each table column is made from a file's.
 
+use crate::virtual_columns::FileRows;
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
@@ -18,6 +19,10 @@ pub(crate) enum FileColumn {
     Widened(usize),
     /// Not in the file: NULL in every row.
     Missing,
+    /// The row's index within the file.
+    RowIndex,
+    /// The file's name.
+    FileName,
 }
 
 impl FileColumn {
@@ -25,19 +30,20 @@ impl FileColumn {
     pub(crate) fn index(self) -> Option<usize> {
         match self {
             FileColumn::Same(i) | FileColumn::Widened(i) => Some(i),
-            FileColumn::Missing => None,
+            FileColumn::Missing | FileColumn::RowIndex | FileColumn::FileName => None,
         }
     }
 
-    /// The table column of `field` over `rows` rows, given the file's array of it.
+    /// The table column of `field` over `rows`, given the file's array of it.
     pub(crate) fn adapt(
         self,
         array: Option<&ArrayRef>,
         field: &Field,
-        rows: usize,
-        path: &str,
+        rows: &FileRows<'_>,
     ) -> Result<Column> {
         match (self, array) {
+            (FileColumn::RowIndex, _) => Ok(rows.indices()),
+            (FileColumn::FileName, _) => Ok(rows.names()),
             (FileColumn::Same(_), Some(array)) => Ok(match array.data_type() {
                 DataType::Decimal64(..) => {
                     let narrow = array.as_primitive::<Decimal64Type>();
@@ -48,8 +54,8 @@ impl FileColumn {
             }),
             (FileColumn::Widened(_), Some(array)) => widen(array, field.data_type())
                 .map(Column::flat)
-                .map_err(|e| e.context(format!("{path}, column {}", field.name()))),
-            _ => Ok(Column::constant(ScalarValue::try_new_null(field.data_type())?, rows)),
+                .map_err(|e| e.context(format!("{}, column {}", rows.path, field.name()))),
+            _ => Ok(Column::constant(ScalarValue::try_new_null(field.data_type())?, rows.len)),
         }
     }
 }

@@ -71,7 +71,8 @@ pub trait FileSource: Debug + Send + Sync {
     /// The files.
     fn files(&self) -> &[Arc<SourceFile>];
 
-    /// The table's columns.
+    /// The columns that are stored, then the virtual ones ([`crate::FILE_ROW_INDEX`],
+    /// [`crate::INPUT_FILE_NAME`]).
     fn table_schema(&self) -> &SchemaRef;
 
     /// Into how many morsels file `file` is cut.

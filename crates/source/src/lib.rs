@@ -20,6 +20,7 @@ pub mod parquet;
 mod row_filter;
 mod scan_config;
 mod table;
+mod virtual_columns;
 
 pub use bytes::{ByteSource, LocalByteSource, ObjectByteSource};
 pub use csv::{CsvOptions, CsvSource};
@@ -31,3 +32,4 @@ pub use parquet::{MetadataCache, ParquetSource};
 pub use row_filter::RowFilter;
 pub use scan_config::FileScanConfig;
 pub use table::FileTable;
+pub use virtual_columns::{FILE_ROW_INDEX, INPUT_FILE_NAME};

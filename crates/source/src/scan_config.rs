@@ -7,6 +7,7 @@
 //! table, [`FileScanConfig::table_to_output`] back.
 
 use crate::file_source::FileSource;
+use crate::virtual_columns::stored_schema;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::stats::Precision;
 use datafusion_common::{Result, Statistics};
@@ -29,10 +30,10 @@ pub struct FileScanConfig {
 }
 
 impl FileScanConfig {
-    /// All rows and columns of `source`.
+    /// All rows and stored columns of `source`.
     pub fn new(source: Arc<dyn FileSource>) -> Self {
         let schema = source.table_schema();
-        let all: Vec<usize> = (0..schema.fields().len()).collect();
+        let all: Vec<usize> = (0..stored_schema(schema).fields().len()).collect();
         let projection = ProjectionExprs::from_indices(&all, schema);
         FileScanConfig {
             source,

@@ -8,6 +8,7 @@ use crate::format::{FileFormat, FileFormatOptions};
 use crate::listing::{ListedFiles, list_paths};
 use crate::parquet::{MetadataCache, ParquetSource};
 use crate::scan_config::FileScanConfig;
+use crate::virtual_columns::{stored_schema, with_virtual_columns};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Result, ScalarValue, plan_err};
@@ -73,7 +74,7 @@ impl FileTable {
             }
         };
         Ok(FileTable {
-            schema: Arc::clone(current.source.table_schema()),
+            schema: stored_schema(current.source.table_schema()),
             format: listed.format,
             current: Mutex::new(current),
             paths,
@@ -87,6 +88,12 @@ impl FileTable {
         &self.schema
     }
 
+    /// The table's columns, then those that only a scan knows: [`crate::FILE_ROW_INDEX`] and
+    /// [`crate::INPUT_FILE_NAME`].
+    pub fn scan_schema(&self) -> SchemaRef {
+        with_virtual_columns(&self.schema)
+    }
+
     /// The files' format.
     pub fn format(&self) -> FileFormat {
         self.format
@@ -97,7 +104,8 @@ impl FileTable {
         &self.paths
     }
 
-    /// A plan that yields the columns at `projection` (all of them for `None`), in that order.
+    /// A plan that yields the columns at `projection` of [`Self::scan_schema`], in that order;
+    /// all columns of the table for `None`.
     ///
     /// # Errors
     /// When a file is gone or no longer fits the table, or an index is out of bounds.
@@ -107,10 +115,11 @@ impl FileTable {
             .with_orderings(current.orderings)
             .with_target_partitions(options.execution.target_partitions);
         if let Some(indices) = projection {
-            if let Some(i) = indices.iter().find(|&&i| i >= self.schema.fields().len()) {
+            let schema = self.scan_schema();
+            if let Some(i) = indices.iter().find(|&&i| i >= schema.fields().len()) {
                 return plan_err!("column {i} of a table of {}", self.schema.fields().len());
             }
-            config = config.with_projection(ProjectionExprs::from_indices(indices, &self.schema));
+            config = config.with_projection(ProjectionExprs::from_indices(indices, &schema));
         }
         Ok(Arc::new(DataSourceExec::try_new(config)?))
     }

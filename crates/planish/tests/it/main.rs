@@ -9,5 +9,6 @@ mod files;
 mod laziness;
 mod pushdown;
 mod running;
+mod scan_functions;
 mod sql;
 mod statements;

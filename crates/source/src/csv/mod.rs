@@ -10,6 +10,7 @@ mod read;
 mod records;
 
 use crate::file_source::{FileSource, ReadRequest, SourceFile};
+use crate::virtual_columns::{self, with_virtual_columns};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::stats::Precision;
 use datafusion_common::{Result, Statistics};
@@ -67,6 +68,7 @@ impl CsvOptions {
 #[derive(Debug)]
 pub struct CsvSource {
     table_schema: SchemaRef,
+    stored_schema: SchemaRef,
     files: Vec<Arc<SourceFile>>,
     options: CsvOptions,
 }
@@ -105,7 +107,8 @@ impl CsvSource {
 
     /// The files as a table of `table_schema`.
     pub fn new(files: Vec<Arc<SourceFile>>, table_schema: SchemaRef, options: CsvOptions) -> Self {
-        CsvSource { table_schema, files, options }
+        let all = with_virtual_columns(&table_schema);
+        CsvSource { table_schema: all, stored_schema: table_schema, files, options }
     }
 }
 
@@ -135,10 +138,14 @@ impl FileSource for CsvSource {
         let mut statistics = Statistics::new_unknown(&self.table_schema);
         statistics.total_byte_size = Precision::Inexact(bytes as usize);
         // A column's share is not known; all together they are the file.
-        let share = bytes as usize / statistics.column_statistics.len().max(1);
+        let stored = self.stored_schema.fields().len();
+        let share = bytes as usize / stored.max(1);
         for column in &mut statistics.column_statistics {
             column.byte_size = Precision::Inexact(share);
         }
+        statistics.column_statistics.truncate(stored);
+        let rows = vec![None; self.files.len()];
+        statistics.column_statistics.extend(virtual_columns::statistics(&self.files, &rows));
         Ok(statistics)
     }
 

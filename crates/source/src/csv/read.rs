@@ -6,6 +6,7 @@ use super::records::{RecordError, RecordReader, Records};
 use super::{CsvOptions, CsvSource};
 use crate::bytes::LocalFile;
 use crate::file_source::{ReadRequest, SourceFile};
+use crate::virtual_columns::{FILE_ROW_INDEX, FileRows, Positions};
 use arrow::buffer::Buffer;
 use arrow::datatypes::Schema;
 use async_stream::try_stream;
@@ -31,18 +32,26 @@ pub(super) fn file(source: Arc<CsvSource>, file: usize, request: ReadRequest) ->
         if options.has_header && header.is_none() {
             return;
         }
-        let table = source.table_schema.as_ref();
+        let table = source.stored_schema.as_ref();
         let mut positions = None;
+        let mut first = 0;
         while let Some(records) = blocks.next(request.batch_size).await? {
             if positions.is_none() {
                 let width = records.width();
                 positions = Some(place_columns(info.path(), table, header.as_deref(), width)?);
             }
             let places = positions.as_deref().unwrap_or_default();
+            let rows = FileRows {
+                path: info.path(),
+                len: records.len(),
+                positions: Positions::From(first),
+            };
             let mut columns = Vec::with_capacity(request.columns.len());
             for (&column, field) in request.columns.iter().zip(request.schema.fields()) {
-                columns.push(match places[column] {
-                    Some(position) => {
+                columns.push(match places.get(column) {
+                    None if field.name() == FILE_ROW_INDEX => rows.indices(),
+                    None => rows.names(),
+                    Some(&Some(position)) => {
                         let decoder = ColumnDecoder {
                             records: &records,
                             data: &blocks.data,
@@ -52,13 +61,14 @@ pub(super) fn file(source: Arc<CsvSource>, file: usize, request: ReadRequest) ->
                         };
                         Column::flat(decoder.decode().map_err(|e| at_line(info.path(), &e))?)
                     }
-                    None => Column::constant(
+                    Some(None) => Column::constant(
                         ScalarValue::try_new_null(field.data_type())?,
                         records.len(),
                     ),
                 });
             }
             request.metrics.add("bytes_read", blocks.take_read());
+            first += records.len() as u64;
             yield Batch::try_new(Arc::clone(&request.schema), columns, records.len())?;
         }
     })

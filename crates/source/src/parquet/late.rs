@@ -7,7 +7,8 @@ use super::metadata::guarded;
 use super::read::{Columns, check_rows};
 use crate::file_source::ReadRequest;
 use crate::row_filter::RowFilter;
-use arrow::array::{ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBatchReader};
+use crate::virtual_columns::{FileRows, Positions};
+use arrow::array::{ArrayRef, BooleanBufferBuilder, Int64Array, RecordBatch, RecordBatchReader};
 use arrow::compute::{concat_batches, filter_record_batch};
 use async_stream::try_stream;
 use datafusion_common::Result;
@@ -22,6 +23,8 @@ pub(super) struct Survivors {
     /// Their values of the filters' columns.
     early: RecordBatch,
     columns: Columns,
+    /// Their places in the file, one by one, if someone asks for them.
+    positions: Option<Int64Array>,
 }
 
 /// The rows of `group` that pass; `None` when so many do that it does not pay to tell them apart.
@@ -32,6 +35,7 @@ pub(super) async fn survivors(
     chunks: &ColumnChunks,
     filter: &RowFilter,
     request: &ReadRequest,
+    wanted: &Columns,
 ) -> Result<Option<Survivors>> {
     let part = &source.parts[file];
     let path = source.files[file].path();
@@ -43,7 +47,9 @@ pub(super) async fn survivors(
         columns.reader(part, group, chunks.clone(), request.batch_size, |builder| builder)
     })?;
     while let Some(batch) = guarded(path, || Ok(reader.next().transpose()?))? {
-        let table = columns.adapt(Some(&batch), batch.num_rows(), path)?;
+        let positions = Positions::From(part.first_row(group) + passing.len() as u64);
+        let rows = FileRows { path, len: batch.num_rows(), positions };
+        let table = columns.adapt(Some(&batch), &rows)?;
         let answers = filter.passing(&table)?;
         if !filter.pays() {
             return Ok(None);
@@ -58,8 +64,12 @@ pub(super) async fn survivors(
     let early = concat_batches(&reader.schema(), &early)?;
     let survivors = early.num_rows();
     request.metrics.add("rows_pruned_by_filter", rows - survivors);
+    let passing = passing.finish();
+    let first = part.first_row(group) as i64;
+    let places = || passing.set_indices().map(|row| first + row as i64).collect();
     Ok(Some(Survivors {
-        selection: RowSelection::from_boolean_buffer(passing.finish()),
+        positions: wanted.with_row_index().then(places),
+        selection: RowSelection::from_boolean_buffer(passing),
         rows: survivors,
         early,
         columns,
@@ -107,7 +117,11 @@ pub(super) fn read(
             }
             let early = survivors.early.slice(offset, rows);
             let columns = merged(&wanted, &survivors.columns, &early, &late, decoded.as_ref());
-            yield wanted.adapt_columns(&columns, rows, path)?;
+            let positions = match &survivors.positions {
+                Some(places) => Positions::Listed(places, offset),
+                None => Positions::From(0),
+            };
+            yield wanted.adapt_columns(&columns, &FileRows { path, len: rows, positions })?;
             offset += rows;
         }
     })

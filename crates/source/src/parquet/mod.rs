@@ -12,6 +12,7 @@ pub use metadata::MetadataCache;
 use crate::adapt::{FileColumn, map_by_name, widen};
 use crate::bytes::LocalFile;
 use crate::file_source::{FileSource, ReadRequest, SourceFile};
+use crate::virtual_columns::{self, stored_schema, with_virtual_columns};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::stats::Precision;
@@ -87,11 +88,13 @@ impl ParquetSource {
         };
         let mut parts = Vec::with_capacity(files.len());
         for (file, metadata) in files.iter().zip(metadata) {
-            let columns = map_by_name(file.path(), &table_schema, &metadata.schema)?;
+            let mut columns = map_by_name(file.path(), &table_schema, &metadata.schema)?;
+            columns.extend([FileColumn::RowIndex, FileColumn::FileName]);
             let groups = metadata.parquet().num_row_groups();
             let rows = (0..groups).map(|g| metadata.rows(g) as u64).collect();
             parts.push(ParquetFile { metadata, columns, rows, open: Mutex::default() });
         }
+        let table_schema = with_virtual_columns(&table_schema);
         Ok(ParquetSource { table_schema, files, parts, statistics: OnceLock::new() })
     }
 
@@ -115,6 +118,11 @@ impl ParquetSource {
 }
 
 impl ParquetFile {
+    /// The place in the file of the first row of row group `group`.
+    fn first_row(&self, group: usize) -> u64 {
+        self.rows[..group].iter().sum()
+    }
+
     fn open_local(&self, path: &std::path::Path) -> Result<Arc<LocalFile>> {
         let mut open = self.open.lock();
         if let Some(file) = open.upgrade() {
@@ -153,13 +161,15 @@ impl FileSource for ParquetSource {
         }
         let rows: u64 = self.parts.iter().flat_map(|part| &part.rows).sum();
         let mut columns = Vec::with_capacity(self.table_schema.fields().len());
-        for (i, field) in self.table_schema.fields().iter().enumerate() {
+        for (i, field) in stored_schema(&self.table_schema).fields().iter().enumerate() {
             let mut summary = ColumnSummary::new(field.data_type().clone());
             for part in &self.parts {
                 summary.add(&part.metadata, part.columns[i])?;
             }
             columns.push(summary.finish());
         }
+        let rows_of: Vec<_> = self.parts.iter().map(|part| Some(part.rows.iter().sum())).collect();
+        columns.extend(virtual_columns::statistics(&self.files, &rows_of));
         let bytes = columns.iter().filter_map(|c| c.byte_size.get_value()).sum();
         let statistics = Statistics {
             num_rows: Precision::Exact(rows as usize),
@@ -182,7 +192,11 @@ impl FileSource for ParquetSource {
         file: usize,
         filters: &[PhysicalExprRef],
     ) -> Result<Option<BooleanBuffer>> {
-        let bounds = FileBounds { part: &self.parts[file], table_schema: &self.table_schema };
+        let bounds = FileBounds {
+            part: &self.parts[file],
+            table_schema: &self.table_schema,
+            path: self.files[file].path(),
+        };
         pruning::row_groups_to_read(filters, &bounds).map(Some)
     }
 
@@ -195,6 +209,7 @@ impl FileSource for ParquetSource {
 struct FileBounds<'a> {
     part: &'a ParquetFile,
     table_schema: &'a SchemaRef,
+    path: &'a str,
 }
 
 impl RowGroupBounds for FileBounds<'_> {
@@ -208,7 +223,19 @@ impl RowGroupBounds for FileBounds<'_> {
 
     fn column(&self, column: usize) -> Result<Option<TableColumnBounds>> {
         let Some(from) = self.part.columns.get(column).copied() else { return Ok(None) };
-        let Some(index) = from.index() else { return Ok(Some(TableColumnBounds::AllNull)) };
+        let groups = self.part.rows.len();
+        let index = match from {
+            FileColumn::Missing => return Ok(Some(TableColumnBounds::AllNull)),
+            FileColumn::RowIndex => {
+                let (min, max) = virtual_columns::index_bounds(&self.part.rows);
+                return Ok(Some(TableColumnBounds::exact(min, max)));
+            }
+            FileColumn::FileName => {
+                let name = virtual_columns::name_bounds(self.path, groups);
+                return Ok(Some(TableColumnBounds::exact(Arc::clone(&name), name)));
+            }
+            FileColumn::Same(index) | FileColumn::Widened(index) => index,
+        };
         let bounds = self.part.metadata.bounds(index)?;
         let (mut min, mut max) = (Arc::clone(&bounds.min), Arc::clone(&bounds.max));
         if matches!(from, FileColumn::Widened(_)) {

@@ -6,6 +6,7 @@ use super::metadata::{guarded, parquet_error};
 use super::{ParquetFile, ParquetSource};
 use crate::adapt::FileColumn;
 use crate::file_source::ReadRequest;
+use crate::virtual_columns::{FileRows, Positions};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
 use async_stream::try_stream;
@@ -34,10 +35,13 @@ pub(super) fn row_group(
         if wanted.roots.is_empty() {
             // Nothing is stored of these columns but how many rows there are.
             let mut left = part.rows[group] as usize;
+            let mut first = part.first_row(group);
             while left > 0 {
-                let rows = left.min(request.batch_size);
-                yield wanted.adapt(None, rows, path)?;
-                left -= rows;
+                let len = left.min(request.batch_size);
+                let rows = FileRows { path, len, positions: Positions::From(first) };
+                yield wanted.adapt(None, &rows)?;
+                left -= len;
+                first += len as u64;
             }
             return;
         }
@@ -56,7 +60,7 @@ pub(super) fn row_group(
             }
         };
         if let Some(filter) = request.row_filter.as_ref().filter(|filter| filter.pays()) {
-            let found = late::survivors(&source, file, group, &chunks, filter, &request).await?;
+            let found = late::survivors(&source, file, group, &chunks, filter, &request, &wanted).await?;
             if let Some(found) = found {
                 let size = request.batch_size;
                 let source = Arc::clone(&source);
@@ -77,8 +81,10 @@ pub(super) fn row_group(
         while let Some(batch) =
             guarded(path, || Ok(reader.next().transpose()?))?
         {
+            let positions = Positions::From(part.first_row(group) + rows);
             rows += batch.num_rows() as u64;
-            yield wanted.adapt(Some(&batch), batch.num_rows(), path)?;
+            let file_rows = FileRows { path, len: batch.num_rows(), positions };
+            yield wanted.adapt(Some(&batch), &file_rows)?;
         }
         if request.limit.is_none() {
             check_rows(path, part, group, rows)?;
@@ -170,23 +176,22 @@ impl Columns {
     }
 
     /// The rows read from the file in the table's columns and types.
-    pub(super) fn adapt(
-        &self,
-        batch: Option<&RecordBatch>,
-        rows: usize,
-        path: &str,
-    ) -> Result<Batch> {
+    pub(super) fn adapt(&self, batch: Option<&RecordBatch>, rows: &FileRows<'_>) -> Result<Batch> {
         let columns = batch.map(RecordBatch::columns).unwrap_or_default();
         let columns: Vec<Option<ArrayRef>> = columns.iter().cloned().map(Some).collect();
-        self.adapt_columns(&columns, rows, path)
+        self.adapt_columns(&columns, rows)
+    }
+
+    /// Whether a row's place in the file is asked for.
+    pub(super) fn with_row_index(&self) -> bool {
+        self.columns.contains(&FileColumn::RowIndex)
     }
 
     /// As [`Self::adapt`], of an array for each root column.
     pub(super) fn adapt_columns(
         &self,
         arrays: &[Option<ArrayRef>],
-        rows: usize,
-        path: &str,
+        rows: &FileRows<'_>,
     ) -> Result<Batch> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for ((from, place), field) in
@@ -195,13 +200,13 @@ impl Columns {
             let array = match place {
                 Some(place) => match arrays.get(*place) {
                     Some(Some(array)) => Some(array),
-                    _ => return internal_err!("{path}: column {place} was not read"),
+                    _ => return internal_err!("{}: column {place} was not read", rows.path),
                 },
                 None => None,
             };
-            columns.push(from.adapt(array, field, rows, path)?);
+            columns.push(from.adapt(array, field, rows)?);
         }
-        Batch::try_new(Arc::clone(&self.schema), columns, rows)
+        Batch::try_new(Arc::clone(&self.schema), columns, rows.len)
     }
 }
 

@@ -35,6 +35,22 @@ pub(crate) enum TableColumnBounds {
     AllNull,
 }
 
+impl TableColumnBounds {
+    /// The bounds of a column without NULL, whose least and greatest values are known.
+    pub(crate) fn exact(min: ArrayRef, max: ArrayRef) -> Self {
+        let groups = min.len();
+        let stored = ColumnBounds {
+            min: Arc::clone(&min),
+            max: Arc::clone(&max),
+            min_exact: vec![true; groups],
+            max_exact: vec![true; groups],
+            null_count: vec![Some(0); groups],
+            bytes: vec![0; groups],
+        };
+        TableColumnBounds::Known(min, max, Arc::new(stored))
+    }
+}
+
 /// What rows of each row group may make of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Possible {
