@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[command(
     name = "planish",
     version,
-    about = "Runs SQL over Parquet and CSV files",
+    about = "Runs SQL over Parquet, CSV, JSON and Arrow files",
     after_help = "Without -c and -f, SQL is read from standard input.\n\
                   Exit code: 0, or 1 at the first statement that fails, or 2 for wrong usage."
 )]

@@ -1,14 +1,11 @@
 //! Which tables the DATA arguments stand for.
 
 use crate::error::{Result, Stop};
+use planish::FileFormat;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// File name endings of data, and the format that each stands for.
-const EXTENSIONS: [(&str, &str); 4] =
-    [("parquet", "Parquet"), ("parq", "Parquet"), ("csv", "CSV"), ("tsv", "TSV")];
 
 /// The tables of all arguments: name and file or folder.
 pub(crate) fn tables(arguments: &[String]) -> Result<BTreeMap<String, PathBuf>> {
@@ -38,7 +35,7 @@ fn add_folder(folder: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<()
         }
     }
     if found.len() == before {
-        let text = format!("no Parquet, CSV or TSV files in folder {}", folder.display());
+        let text = format!("no Parquet, CSV, JSON or Arrow files in folder {}", folder.display());
         return Err(Stop::failed(text));
     }
     Ok(())
@@ -67,7 +64,7 @@ fn add(name: String, path: &Path, found: &mut BTreeMap<String, PathBuf>) -> Resu
 }
 
 /// The formats of all files in `folder` and below.
-fn formats_below(folder: &Path) -> Result<Vec<&'static str>> {
+fn formats_below(folder: &Path) -> Result<Vec<String>> {
     // To read the files alone would lose the column that the folders' names hold.
     if folder.file_name().is_some_and(|n| n.to_string_lossy().contains('=')) {
         let folder = folder.display();
@@ -80,7 +77,7 @@ fn formats_below(folder: &Path) -> Result<Vec<&'static str>> {
             false => formats.extend(format_of(&entry)),
         }
     }
-    formats.sort_unstable();
+    formats.sort();
     formats.dedup();
     Ok(formats)
 }
@@ -99,23 +96,23 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn format_of(path: &Path) -> Option<&'static str> {
-    let extension = path.extension()?.to_str()?;
-    let known = EXTENSIONS.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
-    known.map(|(_, format)| format)
+fn format_of(path: &Path) -> Option<String> {
+    let format = FileFormat::of_name(path.file_name()?.to_str()?);
+    format.ok().flatten().map(|format| format.to_string())
 }
 
-/// The file name without its format's ending; of `.` and `..`, the folder's real name.
+/// The file name without its format's endings (`a` of `a.csv.gz`); of `.` and `..`, the folder's real name.
 fn stem(path: &Path) -> String {
     let real = match path.file_name() {
         Some(_) => path.to_owned(),
         None => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
     };
-    let stem = match path.is_dir() {
-        true => real.file_name(),
-        false => real.file_stem(),
-    };
-    stem.map_or_else(|| "data".to_owned(), |s| s.to_string_lossy().into_owned())
+    let Some(name) = real.file_name() else { return "data".to_owned() };
+    let name = name.to_string_lossy();
+    match path.is_dir() {
+        true => name.into_owned(),
+        false => FileFormat::stem_of(&name).to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -137,12 +134,21 @@ mod tests {
     #[test]
     fn files_and_subfolders_become_tables() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["a.parquet", "b.csv", "README.md", ".hidden.csv", "c/1.parquet", "empty/x"] {
+        for name in [
+            "a.parquet",
+            "b.csv",
+            "d.json.gz",
+            "e.arrow",
+            "README.md",
+            ".hidden.csv",
+            "c/1.parquet",
+            "empty/x",
+        ] {
             touch(dir.path(), name);
         }
         touch(dir.path(), "c/2.parquet");
         touch(dir.path(), "c/_SUCCESS");
-        assert_eq!(names(dir.path()).unwrap(), ["a", "b", "c"]);
+        assert_eq!(names(dir.path()).unwrap(), ["a", "b", "c", "d", "e"]);
     }
 
     #[test]
@@ -157,7 +163,7 @@ mod tests {
     #[test]
     fn faults_name_the_files() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(names(dir.path()).unwrap_err().contains("no Parquet, CSV or TSV files"));
+        assert!(names(dir.path()).unwrap_err().contains("no Parquet, CSV, JSON or Arrow files"));
         touch(dir.path(), "a.csv");
         touch(dir.path(), "a.parquet");
         let text = names(dir.path()).unwrap_err();

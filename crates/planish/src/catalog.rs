@@ -4,6 +4,7 @@ use crate::config::nearest;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{DataFusionError, TableReference};
 use planish_planner::Table;
+use planish_source::FileFormat;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -91,5 +92,5 @@ fn unquoted(reference: &TableReference) -> String {
 }
 
 fn is_file_extension(text: &str) -> bool {
-    matches!(text, "parquet" | "csv" | "tsv" | "json" | "ndjson" | "arrow")
+    FileFormat::of_name(&format!("x.{text}")).is_ok_and(|format| format.is_some())
 }

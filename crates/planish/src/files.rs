@@ -10,7 +10,7 @@ use planish_expr::expressions::Column;
 use planish_expr::{LexOrdering, PhysicalSortExpr};
 use planish_plan::PlanRef;
 use planish_planner::Table;
-use planish_source::{CsvOptions, FileFormat, FileFormatOptions, FileTable};
+use planish_source::{Compression, CsvOptions, FileFormat, FileFormatOptions, FileTable};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -50,6 +50,16 @@ pub(crate) fn csv() -> FileFormatOptions {
     FileFormatOptions { format: Some(FileFormat::Csv), ..Default::default() }
 }
 
+/// JSON, whatever the extension says.
+pub(crate) fn json() -> FileFormatOptions {
+    FileFormatOptions { format: Some(FileFormat::Json), ..Default::default() }
+}
+
+/// Arrow IPC, whatever the extension says.
+pub(crate) fn arrow() -> FileFormatOptions {
+    FileFormatOptions { format: Some(FileFormat::Arrow), ..Default::default() }
+}
+
 /// The table that `CREATE EXTERNAL TABLE` describes. A clause that would have no effect is an
 /// error.
 pub(crate) async fn external(
@@ -80,7 +90,7 @@ pub(crate) async fn external(
     if statement.file_type.eq_ignore_ascii_case("tsv") {
         options.csv.delimiter = b'\t';
     }
-    set_format_options(&statement.options, format, &mut options.csv)?;
+    set_format_options(&statement.options, format, &mut options)?;
     options.orderings = statement
         .order_exprs
         .iter()
@@ -93,8 +103,9 @@ pub(crate) async fn external(
 fn set_format_options(
     given: &HashMap<String, String>,
     format: FileFormat,
-    csv: &mut CsvOptions,
+    options: &mut FileFormatOptions,
 ) -> Result<()> {
+    let (csv, json) = (&mut options.csv, &mut options.json);
     for (key, value) in given {
         let name = key.strip_prefix("format.").unwrap_or(key);
         match (format, name) {
@@ -109,17 +120,26 @@ fn set_format_options(
                 }
                 csv.null_value = Some(value.clone());
             }
-            (FileFormat::Csv, "schema_infer_max_rec") => {
-                let Ok(records) = value.parse() else {
-                    return plan_err!("option {key} must be a number, it is '{value}'");
-                };
-                csv.infer_records = records;
+            (FileFormat::Csv, "schema_infer_max_rec") => csv.infer_records = number(key, value)?,
+            (FileFormat::Json, "schema_infer_max_rec") => json.infer_records = number(key, value)?,
+            (FileFormat::Csv, "compression") => {
+                csv.compression = Some(Compression::by_name(value)?)
+            }
+            (FileFormat::Json, "compression") => {
+                json.compression = Some(Compression::by_name(value)?);
             }
             (_, "compression") if value.eq_ignore_ascii_case("uncompressed") => {}
             _ => return not_impl_err!("option {key} is not supported for {format} files"),
         }
     }
     Ok(())
+}
+
+fn number(key: &str, value: &str) -> Result<usize> {
+    let Ok(number) = value.parse() else {
+        return plan_err!("option {key} must be a number, it is '{value}'");
+    };
+    Ok(number)
 }
 
 fn flag(key: &str, value: &str) -> Result<bool> {

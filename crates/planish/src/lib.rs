@@ -49,6 +49,7 @@ pub use datafusion_common::{DataFusionError, Result};
 pub use datafusion_expr::LogicalPlan;
 pub use planish_plan::{ExecutionPlan, PlanRef};
 pub use planish_planner::Table;
+pub use planish_source::FileFormat;
 pub use query::Query;
 pub use session::{Session, SessionBuilder};
 pub use statements::Statement;

@@ -265,6 +265,22 @@ impl Session {
         self.register_files(name, vec![path.to_owned()], files::csv())
     }
 
+    /// As [`Self::register_path`], for JSON files of any extension.
+    ///
+    /// # Errors
+    /// As [`Self::register_path`].
+    pub fn register_json(&self, name: impl Into<String>, path: &str) -> Result<()> {
+        self.register_files(name, vec![path.to_owned()], files::json())
+    }
+
+    /// As [`Self::register_path`], for Arrow IPC files and streams of any extension.
+    ///
+    /// # Errors
+    /// As [`Self::register_path`].
+    pub fn register_arrow(&self, name: impl Into<String>, path: &str) -> Result<()> {
+        self.register_files(name, vec![path.to_owned()], files::arrow())
+    }
+
     /// Makes files a table: each path is a file, a folder, or a glob.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! [`FileFormat`]: the formats by name and extension, and the options of a file table.
 
+use crate::blocks::uncompressed_name;
 use crate::csv::CsvOptions;
+use crate::json::JsonOptions;
 use crate::parquet::MetadataCache;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::{Result, not_impl_err};
@@ -15,13 +17,14 @@ pub enum FileFormat {
     Parquet,
     /// Comma (or otherwise) separated values.
     Csv,
+    /// JSON: objects one after the other, or an array of them.
+    Json,
+    /// Arrow IPC, files and streams.
+    Arrow,
 }
 
 /// Formats that are known by their extension but cannot be read.
-const UNREADABLE: &[&str] = &[
-    "json", "ndjson", "jsonl", "arrow", "ipc", "feather", "arrows", "avro", "orc", "xlsx", "gz",
-    "zst", "bz2", "xz", "zip",
-];
+const UNREADABLE: &[&str] = &["avro", "orc", "xlsx", "bz2", "xz", "zip"];
 
 impl FileFormat {
     /// The format that `name` stands for in `STORED AS name`.
@@ -32,7 +35,34 @@ impl FileFormat {
         match name.to_ascii_lowercase().as_str() {
             "parquet" => Ok(FileFormat::Parquet),
             "csv" | "tsv" => Ok(FileFormat::Csv),
+            "json" | "ndjson" | "jsonl" => Ok(FileFormat::Json),
+            "arrow" | "ipc" | "feather" => Ok(FileFormat::Arrow),
             other => not_impl_err!("file format {other}"),
+        }
+    }
+
+    /// The format that the extension of the file `name` tells, the extension of a compressed
+    /// text file left out (`a.csv.gz`); `None` when it says nothing.
+    ///
+    /// # Errors
+    /// A not-implemented error naming a format that is known but cannot be read.
+    pub fn of_name(name: &str) -> Result<Option<FileFormat>> {
+        let text = uncompressed_name(name);
+        let Some((_, extension)) = text.rsplit_once('.') else { return Ok(None) };
+        let format = Self::by_extension(extension)?;
+        let is_text = matches!(format, Some(FileFormat::Csv | FileFormat::Json));
+        if text != name && !is_text && format.is_some() {
+            return not_impl_err!("reading compressed files like {name}");
+        }
+        Ok(format)
+    }
+
+    /// `name` without the extensions of its format and its compression.
+    pub fn stem_of(name: &str) -> &str {
+        let text = uncompressed_name(name);
+        match text.rsplit_once('.') {
+            Some((stem, _)) if !stem.is_empty() => stem,
+            _ => text,
         }
     }
 
@@ -44,6 +74,8 @@ impl FileFormat {
         match extension.to_ascii_lowercase().as_str() {
             "parquet" | "parq" => Ok(Some(FileFormat::Parquet)),
             "csv" | "tsv" => Ok(Some(FileFormat::Csv)),
+            "json" | "ndjson" | "jsonl" => Ok(Some(FileFormat::Json)),
+            "arrow" | "arrows" | "ipc" | "feather" => Ok(Some(FileFormat::Arrow)),
             other if UNREADABLE.contains(&other) => not_impl_err!("reading .{other} files"),
             _ => Ok(None),
         }
@@ -55,6 +87,8 @@ impl fmt::Display for FileFormat {
         f.write_str(match self {
             FileFormat::Parquet => "parquet",
             FileFormat::Csv => "csv",
+            FileFormat::Json => "json",
+            FileFormat::Arrow => "arrow",
         })
     }
 }
@@ -66,6 +100,8 @@ pub struct FileFormatOptions {
     pub format: Option<FileFormat>,
     /// For CSV files.
     pub csv: CsvOptions,
+    /// For JSON files.
+    pub json: JsonOptions,
     /// The table's columns, where the user gave them; by default the files tell.
     pub schema: Option<SchemaRef>,
     /// Orders the user vouches for, of the rows of each file.

@@ -9,11 +9,14 @@
 //! beside it names a file format.
 
 mod adapt;
+pub mod arrow_ipc;
+mod blocks;
 pub mod bytes;
 pub mod csv;
 mod exec;
 mod file_source;
 mod format;
+pub mod json;
 pub mod listing;
 mod morsels;
 pub mod parquet;
@@ -22,11 +25,14 @@ mod scan_config;
 mod table;
 mod virtual_columns;
 
+pub use arrow_ipc::ArrowSource;
+pub use blocks::Compression;
 pub use bytes::{ByteSource, LocalByteSource, ObjectByteSource};
 pub use csv::{CsvOptions, CsvSource};
 pub use exec::DataSourceExec;
 pub use file_source::{FileSource, ReadRequest, SourceFile};
 pub use format::{FileFormat, FileFormatOptions};
+pub use json::{JsonOptions, JsonSource};
 pub use listing::{ListedFiles, list_paths};
 pub use parquet::{MetadataCache, ParquetSource};
 pub use row_filter::RowFilter;

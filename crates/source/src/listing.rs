@@ -82,8 +82,7 @@ fn local_path(text: &str) -> Result<String> {
 }
 
 fn format_of(path: &Path) -> Result<FileFormat> {
-    let extension = extension_of(path);
-    match FileFormat::by_extension(&extension)? {
+    match FileFormat::of_name(&name_of(path))? {
         Some(format) => Ok(format),
         None => plan_err!(
             "the extension of {} does not tell its format; name it (STORED AS ...)",
@@ -92,8 +91,8 @@ fn format_of(path: &Path) -> Result<FileFormat> {
     }
 }
 
-fn extension_of(path: &Path) -> String {
-    path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default()
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn source_file(path: &Path, metadata: &std::fs::Metadata) -> SourceFile {
@@ -106,7 +105,7 @@ fn list_many(
     paths: &[PathBuf],
     format: Option<FileFormat>,
 ) -> Result<Vec<(SourceFile, FileFormat)>> {
-    let with_format = |path: &PathBuf| match FileFormat::by_extension(&extension_of(path)) {
+    let with_format = |path: &PathBuf| match FileFormat::of_name(&name_of(path)) {
         Ok(known) => Ok((path.clone(), known)),
         // Another format lies in the same folder: that is only fine when ours was named.
         Err(_) if format.is_some() => Ok((path.clone(), None)),
@@ -146,7 +145,7 @@ fn walk(folder: &Path, refuse_partitions: bool) -> Result<Vec<PathBuf>> {
     entries.sort();
     let mut files = vec![];
     for path in entries {
-        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = name_of(&path);
         if name.starts_with('.') || name.starts_with('_') || name.ends_with(".crc") {
             continue;
         }

@@ -1,10 +1,12 @@
 //! [`FileTable`]: files of one format with one schema, ready to be scanned.
 
 use crate::adapt::table_type;
+use crate::arrow_ipc::ArrowSource;
 use crate::csv::CsvSource;
 use crate::exec::DataSourceExec;
 use crate::file_source::{FileSource, SourceFile};
 use crate::format::{FileFormat, FileFormatOptions};
+use crate::json::JsonSource;
 use crate::listing::{ListedFiles, list_paths};
 use crate::parquet::{MetadataCache, ParquetSource};
 use crate::scan_config::FileScanConfig;
@@ -70,7 +72,16 @@ impl FileTable {
             FileFormat::Csv => {
                 let csv = options.csv.clone();
                 let source = CsvSource::try_new(listed.files, declared, csv).await?;
-                csv_current(source, &options.orderings)
+                unread_current(Arc::new(source), &options.orderings)
+            }
+            FileFormat::Json => {
+                let json = options.json.clone();
+                let source = JsonSource::try_new(listed.files, declared, json).await?;
+                unread_current(Arc::new(source), &options.orderings)
+            }
+            FileFormat::Arrow => {
+                let source = ArrowSource::try_new(listed.files, declared).await?;
+                unread_current(Arc::new(source), &options.orderings)
             }
         };
         Ok(FileTable {
@@ -143,9 +154,17 @@ impl FileTable {
                 }
             }
             FileFormat::Csv => {
-                let csv = self.options.csv.clone();
-                csv_current(CsvSource::new(listed.files, schema, csv), &self.options.orderings)
+                let source = CsvSource::new(listed.files, schema, self.options.csv.clone());
+                unread_current(Arc::new(source), &self.options.orderings)
             }
+            FileFormat::Json => {
+                let source = JsonSource::new(listed.files, &schema, self.options.json.clone());
+                unread_current(Arc::new(source), &self.options.orderings)
+            }
+            FileFormat::Arrow => match ArrowSource::try_new_local(listed.files, schema)? {
+                Some(source) => unread_current(Arc::new(source), &self.options.orderings),
+                None => known,
+            },
         };
         *self.current.lock() = current.clone();
         Ok(current)
@@ -167,10 +186,10 @@ fn declared_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn csv_current(source: CsvSource, orderings: &[LexOrdering]) -> Current {
-    // Nothing is known of the values, so only the order of a single file can be believed.
+/// Of a format that says nothing of values, so only the order of a single file can be believed.
+fn unread_current(source: Arc<dyn FileSource>, orderings: &[LexOrdering]) -> Current {
     let orderings = if source.files().len() == 1 { orderings.to_vec() } else { vec![] };
-    Current { source: Arc::new(source), orderings }
+    Current { source, orderings }
 }
 
 fn parquet_current(source: ParquetSource, orderings: &[LexOrdering]) -> Result<Current> {

@@ -7,7 +7,7 @@ use crate::file_source::SourceFile;
 use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::stats::Precision;
-use datafusion_common::{ColumnStatistics, ScalarValue};
+use datafusion_common::{ColumnStatistics, ScalarValue, Statistics};
 use planish_batch::Column;
 use std::sync::Arc;
 
@@ -87,6 +87,18 @@ pub(crate) fn statistics(files: &[Arc<SourceFile>], rows: &[Option<u64>]) -> [Co
     }
     name.distinct_count = Precision::Inexact(files.len().max(1));
     [index, name]
+}
+
+/// Fills in what is known of the virtual columns of `files`, of `rows` rows each where they are
+/// counted; they are the last columns of `statistics`.
+pub(crate) fn add_statistics(
+    statistics: &mut Statistics,
+    files: &[Arc<SourceFile>],
+    rows: &[Option<u64>],
+) {
+    let stored = statistics.column_statistics.len().saturating_sub(COUNT);
+    statistics.column_statistics.truncate(stored);
+    statistics.column_statistics.extend(self::statistics(files, rows));
 }
 
 /// Least and greatest row index of each row group, given the rows of each.

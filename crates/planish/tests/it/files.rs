@@ -3,6 +3,7 @@
 use crate::common::{error, rows, sorted_rows};
 use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
+use arrow::ipc::writer::{FileWriter, StreamWriter};
 use parquet::arrow::ArrowWriter;
 use planish::{DataFusionError, Result, Session};
 use std::fs::{self, File};
@@ -91,5 +92,63 @@ fn rows_come_in_file_order() -> Result<()> {
     session.register_path("t", &folder.path().display().to_string())?;
     let expected: Vec<String> = (0..400).filter(|i| i % 7 == 0).map(|i| i.to_string()).collect();
     assert_eq!(rows(&session, "SELECT id FROM t WHERE id % 7 = 0")?, expected);
+    Ok(())
+}
+
+/// The same rows in every format that is read.
+#[test]
+fn one_content_in_every_format() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let ids: Vec<i64> = (1..=2000).collect();
+    write_parquet(&path("t.parquet"), &ids)?;
+    let name = |i: &i64| (i % 3 != 0).then(|| format!("n{i}"));
+    let csv: String =
+        ids.iter().map(|i| format!("{i},{}\n", name(i).unwrap_or_default())).collect();
+    fs::write(path("t.csv"), format!("id,name\n{csv}"))?;
+    let record = |i: &i64| match name(i) {
+        Some(name) => format!("{{\"id\": {i}, \"name\": \"{name}\"}}"),
+        None => format!("{{\"id\": {i}}}"),
+    };
+    let records: Vec<String> = ids.iter().map(record).collect();
+    fs::write(path("t.ndjson"), records.join("\n"))?;
+    fs::write(path("t.json"), format!("[{}]", records.join(",\n")))?;
+    let names: StringArray = ids.iter().map(name).collect();
+    let batch = RecordBatch::try_from_iter([
+        ("id", Arc::new(Int64Array::from(ids)) as _),
+        ("name", Arc::new(names) as _),
+    ])?;
+    let mut file = FileWriter::try_new(File::create(path("t.arrow"))?, &batch.schema())?;
+    let mut stream = StreamWriter::try_new(File::create(path("t.arrows"))?, &batch.schema())?;
+    for start in (0..batch.num_rows()).step_by(300) {
+        let part = batch.slice(start, 300.min(batch.num_rows() - start));
+        file.write(&part)?;
+        stream.write(&part)?;
+    }
+    file.finish()?;
+    stream.finish()?;
+    for (partitions, batch) in [(1, 8192), (4, 7)] {
+        let session = Session::builder().target_partitions(partitions).batch_size(batch).build()?;
+        for sql in [
+            "SELECT count(*), sum(id), count(name), min(name), max(name) FROM t",
+            "SELECT id, name FROM t WHERE id % 7 = 3 AND name > 'n5'",
+            "SELECT length(name) l, count(*), max(file_row_index()) FROM t GROUP BY length(name)",
+            "SELECT a.id FROM t a JOIN t b ON a.id = b.id + 1 WHERE b.name IS NULL AND a.id < 90",
+        ] {
+            let mut all = vec![];
+            for name in ["t.parquet", "t.csv", "t.ndjson", "t.json", "t.arrow", "t.arrows"] {
+                let of = sql.replace(" t ", &format!(" '{}' ", path(name).display()));
+                let of = match of.strip_suffix(" t") {
+                    Some(head) => format!("{head} '{}'", path(name).display()),
+                    None => of,
+                };
+                all.push(sorted_rows(&session, &of)?);
+            }
+            assert!(!all[0].is_empty());
+            for rows in &all {
+                assert_eq!(*rows, all[0], "{sql}");
+            }
+        }
+    }
     Ok(())
 }

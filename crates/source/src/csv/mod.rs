@@ -9,6 +9,7 @@ mod infer;
 mod read;
 mod records;
 
+use crate::blocks::{Compression, uncompressed_name};
 use crate::file_source::{FileSource, ReadRequest, SourceFile};
 use crate::virtual_columns::{self, with_virtual_columns};
 use arrow::datatypes::SchemaRef;
@@ -37,6 +38,8 @@ pub struct CsvOptions {
     pub null_value: Option<String>,
     /// Records per file that are looked at to find the columns' types.
     pub infer_records: usize,
+    /// How files are compressed; by default their names tell.
+    pub compression: Option<Compression>,
 }
 
 impl Default for CsvOptions {
@@ -49,6 +52,7 @@ impl Default for CsvOptions {
             has_header: true,
             null_value: None,
             infer_records: 1000,
+            compression: None,
         }
     }
 }
@@ -57,7 +61,8 @@ impl CsvOptions {
     /// The same for `file`: a `.tsv` file has tabs where the default has commas.
     fn for_file(&self, file: &SourceFile) -> CsvOptions {
         let mut options = self.clone();
-        if options.delimiter == b',' && file.name().to_ascii_lowercase().ends_with(".tsv") {
+        let name = uncompressed_name(file.name());
+        if options.delimiter == b',' && name.to_ascii_lowercase().ends_with(".tsv") {
             options.delimiter = b'\t';
         }
         options
@@ -143,9 +148,11 @@ impl FileSource for CsvSource {
         for column in &mut statistics.column_statistics {
             column.byte_size = Precision::Inexact(share);
         }
-        statistics.column_statistics.truncate(stored);
-        let rows = vec![None; self.files.len()];
-        statistics.column_statistics.extend(virtual_columns::statistics(&self.files, &rows));
+        virtual_columns::add_statistics(
+            &mut statistics,
+            &self.files,
+            &vec![None; self.files.len()],
+        );
         Ok(statistics)
     }
 

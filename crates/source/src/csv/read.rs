@@ -4,7 +4,7 @@ use super::decode::ColumnDecoder;
 use super::infer::{Guess, column_names};
 use super::records::{RecordError, RecordReader, Records};
 use super::{CsvOptions, CsvSource};
-use crate::bytes::LocalFile;
+use crate::blocks::Blocks;
 use crate::file_source::{ReadRequest, SourceFile};
 use crate::virtual_columns::{FILE_ROW_INDEX, FileRows, Positions};
 use arrow::buffer::Buffer;
@@ -27,7 +27,7 @@ pub(super) fn file(source: Arc<CsvSource>, file: usize, request: ReadRequest) ->
     Box::pin(try_stream! {
         let info = &source.files[file];
         let options = source.options.for_file(info);
-        let mut blocks = Blocks::open(info, &options)?;
+        let mut blocks = Text::open(info, &options)?;
         let header = if options.has_header { blocks.header().await? } else { None };
         if options.has_header && header.is_none() {
             return;
@@ -76,7 +76,7 @@ pub(super) fn file(source: Arc<CsvSource>, file: usize, request: ReadRequest) ->
 
 /// What the columns of `file` look like.
 pub(super) async fn guess(file: &SourceFile, options: &CsvOptions) -> Result<Guess> {
-    let mut blocks = Blocks::open(file, options)?;
+    let mut blocks = Text::open(file, options)?;
     let header = if options.has_header { blocks.header().await? } else { None };
     if options.has_header && header.is_none() {
         return plan_err!("{} has no header", file.path());
@@ -124,54 +124,37 @@ fn at_line(path: &str, error: &RecordError) -> DataFusionError {
     DataFusionError::Execution(format!("{path}, line {}: {}", error.line, error.message))
 }
 
-enum Input {
-    Local(LocalFile),
-    Other,
-}
-
 /// A file's text, a block at a time.
-struct Blocks<'a> {
+struct Text<'a> {
     file: &'a SourceFile,
-    input: Input,
+    input: Blocks<'a>,
     reader: RecordReader,
     /// The block at hand: what was left of the last one, and what was read.
     data: Buffer,
     /// Where the next record starts in `data`.
     position: usize,
-    /// Bytes of the file read so far.
-    offset: u64,
-    size: u64,
+    /// Whether nothing was read yet.
+    at_start: bool,
     /// Bytes to read next.
     block: u64,
-    unreported: usize,
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> Text<'a> {
     fn open(file: &'a SourceFile, options: &CsvOptions) -> Result<Self> {
-        let (input, size) = match file.bytes().local_path() {
-            Some(path) => {
-                let open = LocalFile::open(path)?;
-                let size = open.len();
-                (Input::Local(open), size)
-            }
-            None => (Input::Other, file.version().size),
-        };
-        Ok(Blocks {
+        Ok(Text {
             file,
-            input,
+            input: Blocks::open(file, options.compression)?,
             reader: RecordReader::new(options),
             data: Buffer::from_vec(Vec::<u8>::new()),
             position: 0,
-            offset: 0,
-            size,
+            at_start: true,
             block: BLOCK,
-            unreported: 0,
         })
     }
 
     /// Bytes read since this was asked last.
     fn take_read(&mut self) -> usize {
-        std::mem::take(&mut self.unreported)
+        self.input.take_read()
     }
 
     /// The names of the columns; `None` for a file without a record.
@@ -183,7 +166,7 @@ impl<'a> Blocks<'a> {
     /// At most `most` records of `self.data`; `None` at the end of the file.
     async fn next(&mut self, most: usize) -> Result<Option<Records>> {
         loop {
-            let at_end = self.offset == self.size;
+            let at_end = self.input.at_end();
             let read = self.reader.read(&self.data, self.position, at_end, most);
             let (records, next) = read.map_err(|e| at_line(self.file.path(), &e))?;
             self.position = next;
@@ -207,16 +190,11 @@ impl<'a> Blocks<'a> {
                 self.file.path()
             );
         }
-        let range = self.offset..self.size.min(self.offset + self.block);
-        let bytes = match &self.input {
-            Input::Local(open) => open.read(range.clone())?,
-            Input::Other => self.file.bytes().read_range(range.clone()).await?,
-        };
+        let bytes = self.input.next(self.block).await?;
         // A record that fills a block is cut again from its start, so blocks grow.
         self.block = (self.block * 2).min(LONGEST_RECORD);
-        self.unreported += bytes.len();
-        let bytes = if range.start == 0 { self.without_mark(bytes)? } else { bytes };
-        self.offset = range.end;
+        let bytes = if self.at_start { self.without_mark(bytes)? } else { bytes };
+        self.at_start = false;
         self.data = if rest.is_empty() {
             Buffer::from(bytes)
         } else {

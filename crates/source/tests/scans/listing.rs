@@ -49,7 +49,7 @@ fn folders_and_globs_skip_what_is_not_data() {
 #[test]
 fn formats_that_cannot_be_read_are_named() {
     let dir = tempdir().unwrap();
-    for name in ["t.json", "t.csv.gz", "t.avro"] {
+    for name in ["t.orc", "t.parquet.gz", "t.csv.bz2", "t.avro"] {
         let path = dir.path().join(name);
         fs::write(&path, "x").unwrap();
         let message = error(&path.display().to_string());
@@ -59,7 +59,7 @@ fn formats_that_cannot_be_read_are_named() {
     let parts = dir.path().join("year=2024");
     fs::create_dir(&parts).unwrap();
     fs::write(parts.join("a.csv"), "a\n1\n").unwrap();
-    for name in ["t.json", "t.csv.gz", "t.avro"] {
+    for name in ["t.orc", "t.parquet.gz", "t.csv.bz2", "t.avro"] {
         fs::remove_file(dir.path().join(name)).unwrap();
     }
     assert!(error(&dir.path().display().to_string()).contains("partition"));
