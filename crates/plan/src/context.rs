@@ -3,7 +3,7 @@
 use crate::config::PlanishOptions;
 use crate::execution_plan::ExecutionPlan;
 use crate::metrics::{MetricsRegistry, NodeMetrics};
-use crate::operators::subplans::SubplanValues;
+use crate::operators::subplans::{FailedSubqueryExpr, SubplanValues};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion_common::{DataFusionError, Result, internal_err};
@@ -159,10 +159,12 @@ impl TaskContext {
     }
 
     /// `expr` with every scalar subquery replaced by its value, which is computed once per
-    /// execution. Operators bind their expressions when a stream starts.
+    /// execution. Operators bind their expressions when a stream starts. An error of the subquery,
+    /// "more than one row" among them, is one of the rows that read the value: there may be none,
+    /// as behind a guard.
     ///
     /// # Errors
-    /// Those of the subquery, "more than one row" among them.
+    /// Internal ones.
     pub async fn bind(self: &Arc<Self>, expr: &PhysicalExprRef) -> Result<PhysicalExprRef> {
         let mut ids = vec![];
         find_subqueries(expr, &mut ids);
@@ -172,19 +174,19 @@ impl TaskContext {
         let subplans = self.state::<SubplanValues>(0, SubplanValues::default);
         let mut values = HashMap::new();
         for id in ids {
-            values.insert(id, subplans.value(id, self).await?);
+            values.insert(id, subplans.value(id, self).await);
         }
         Arc::clone(expr)
             .transform_up(|node| {
                 let Some(subquery) = node.downcast_ref::<ScalarSubqueryExpr>() else {
                     return Ok(Transformed::no(node));
                 };
-                match values.get(&subquery.id()) {
-                    Some(value) => Ok(Transformed::yes(
-                        Arc::new(Literal::new(value.clone())) as PhysicalExprRef
-                    )),
-                    None => internal_err!("subquery({}) has no value", subquery.id()),
-                }
+                let bound: PhysicalExprRef = match values.get(&subquery.id()) {
+                    Some(Ok(value)) => Arc::new(Literal::new(value.clone())),
+                    Some(Err(error)) => Arc::new(FailedSubqueryExpr::new(subquery, error)),
+                    None => return internal_err!("subquery({}) has no value", subquery.id()),
+                };
+                Ok(Transformed::yes(bound))
             })
             .data()
     }

@@ -27,6 +27,11 @@ pub const DEFAULTS: &[(&str, &str, &str)] = &[
         "the cheapest and most selective predicate goes first",
     ),
     (
+        "datafusion.optimizer.enable_leaf_expression_pushdown",
+        "false",
+        "the rules behind it mistake a renamed struct for the column that had its name before",
+    ),
+    (
         "datafusion.optimizer.enable_window_topn",
         "true",
         "row_number() <= k keeps k rows per partition",

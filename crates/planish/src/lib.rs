@@ -22,6 +22,8 @@ pub mod config;
 mod dialect;
 mod explain;
 mod files;
+mod filtered_aggregates;
+mod float_comparison;
 mod float_equality;
 mod frontend;
 mod functions;

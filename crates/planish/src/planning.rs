@@ -1,6 +1,8 @@
 //! From a bound logical plan to one that runs: analyzer, logical optimizer, physical planner,
 //! physical optimizer.
 
+use crate::filtered_aggregates::keep_arguments_in_place;
+use crate::float_comparison::compare_as_floats;
 use crate::float_equality::write_out_equalities;
 use crate::functions::Functions;
 use crate::not_in::name_compared_values;
@@ -87,7 +89,7 @@ impl Planned {
 
 /// The analyzed plan: types coerced, checked to be executable.
 pub(crate) fn analyze(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    Analyzer::new().execute_and_check(plan, options, |_, _| {})
+    Analyzer::new().execute_and_check(compare_as_floats(plan)?, options, |_, _| {})
 }
 
 /// Plans a query.
@@ -142,10 +144,10 @@ fn without_rule(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// The rules of the front end's optimizer, in its order. All of them: no rule of it is known to
-/// be wrong on plans that are planned here.
+/// The rules of the front end's optimizer, in its order. All of them; the one known to be wrong
+/// on plans that are planned here does not see what it is wrong about.
 fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    Optimizer::new().rules
+    Optimizer::new().rules.into_iter().map(keep_arguments_in_place).collect()
 }
 
 /// A result is read from one partition.

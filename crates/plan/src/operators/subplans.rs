@@ -10,11 +10,20 @@ use crate::execution_plan::{ExecutionPlan, PlanRef};
 use crate::properties::PlanProperties;
 use crate::pushdown::Pushdown;
 use crate::shared::SharedTask;
-use datafusion_common::{Result, ScalarValue, Statistics, exec_err, internal_err};
+use arrow::datatypes::{FieldRef, Schema};
+use datafusion_common::{
+    DataFusionError, Result, ScalarValue, Statistics, exec_err, internal_datafusion_err,
+    internal_err,
+};
+use datafusion_expr::ColumnarValue;
 use futures::StreamExt;
 use parking_lot::Mutex;
+use planish_batch::Batch;
+use planish_expr::expressions::ScalarSubqueryExpr;
+use planish_expr::{PhysicalExpr, PhysicalExprRef};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A plan (the first child) and the scalar subqueries it refers to by id.
@@ -102,15 +111,81 @@ impl SubplanValues {
     }
 
     /// The value of subquery `id`, computed by the first to ask.
-    pub(crate) async fn value(&self, id: usize, ctx: &Arc<TaskContext>) -> Result<ScalarValue> {
+    pub(crate) async fn value(
+        &self,
+        id: usize,
+        ctx: &Arc<TaskContext>,
+    ) -> std::result::Result<ScalarValue, Arc<DataFusionError>> {
         let Some(subplan) = self.subplans.lock().get(&id).cloned() else {
-            return internal_err!("subquery({id}) is not part of the plan");
+            return Err(Arc::new(internal_datafusion_err!(
+                "subquery({id}) is not part of the plan"
+            )));
         };
         let value = subplan.value.get(|| {
             let stream_ctx = Arc::clone(ctx);
             Ok(ctx.spawn(async move { scalar(&subplan.plan, &stream_ctx).await }))
         });
-        Ok(value.await?.as_ref().clone())
+        match value.await {
+            Ok(value) => Ok(value.as_ref().clone()),
+            Err(DataFusionError::Shared(error)) => Err(error),
+            Err(error) => Err(Arc::new(error)),
+        }
+    }
+}
+
+/// In place of a subquery that failed: the error of every row that reads its value.
+#[derive(Clone, Debug)]
+pub(crate) struct FailedSubqueryExpr {
+    subquery: ScalarSubqueryExpr,
+    error: Arc<DataFusionError>,
+}
+
+impl FailedSubqueryExpr {
+    pub(crate) fn new(subquery: &ScalarSubqueryExpr, error: &Arc<DataFusionError>) -> Self {
+        FailedSubqueryExpr { subquery: subquery.clone(), error: Arc::clone(error) }
+    }
+}
+
+/// An execution has one value of a subquery, hence one error.
+impl PartialEq for FailedSubqueryExpr {
+    fn eq(&self, other: &Self) -> bool {
+        self.subquery == other.subquery
+    }
+}
+
+impl Eq for FailedSubqueryExpr {}
+
+impl Hash for FailedSubqueryExpr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.subquery.hash(state);
+    }
+}
+
+impl fmt::Display for FailedSubqueryExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.subquery)
+    }
+}
+
+impl PhysicalExpr for FailedSubqueryExpr {
+    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
+        self.subquery.return_field(schema)
+    }
+
+    fn evaluate(&self, batch: &Batch) -> Result<ColumnarValue> {
+        if batch.num_rows() > 0 {
+            return Err(DataFusionError::Shared(Arc::clone(&self.error)));
+        }
+        let data_type = self.subquery.data_type(batch.schema())?;
+        ScalarValue::try_new_null(&data_type).map(ColumnarValue::Scalar)
+    }
+
+    fn children(&self) -> Vec<&PhysicalExprRef> {
+        vec![]
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<PhysicalExprRef>) -> Result<PhysicalExprRef> {
+        Ok(self)
     }
 }
 
