@@ -1,5 +1,6 @@
 //! The functions of a session, by every name they have.
 
+use crate::map_access::MapAccessPlanner;
 use datafusion_common::{Result, plan_err};
 use datafusion_expr::planner::ExprPlanner;
 use datafusion_expr::registry::FunctionRegistry;
@@ -41,6 +42,7 @@ impl Functions {
             window: HashMap::new(),
             higher_order: HashMap::new(),
             planners: vec![
+                Arc::new(MapAccessPlanner),
                 Arc::new(CoreFunctionPlanner::default()),
                 Arc::new(NestedFunctionPlanner),
                 Arc::new(FieldAccessPlanner),

@@ -6,6 +6,7 @@ use crate::files;
 use crate::frontend::Frontend;
 use crate::information_schema;
 use crate::named_windows;
+use crate::open_slices;
 use crate::planning::{Kind, Planned, analyze, plan_query};
 use crate::refuse;
 use crate::rewrite;
@@ -83,6 +84,7 @@ fn bind(frontend: &Frontend, state: &State, mut statement: DFStatement) -> Resul
         rewrite::exponents_are_doubles(&mut statement);
     }
     named_windows::write_out(&mut statement)?;
+    open_slices::close(&mut statement);
     match frontend.statement_to_plan(statement.clone()) {
         Err(error) if rewrite::is_repeated_name(&error) => {
             rewrite::name_columns(&mut statement);
