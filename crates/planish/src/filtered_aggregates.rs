@@ -77,13 +77,19 @@ fn has_guarded_arguments(node: &LogicalPlan) -> Result<bool> {
 }
 
 fn is_guarded(expr: &Expr) -> bool {
-    let (args, filter) = match expr {
-        Expr::AggregateFunction(call) => (&call.params.args, &call.params.filter),
-        Expr::WindowFunction(call) => (&call.params.args, &call.params.filter),
+    let is_computed = |part: &Expr| !matches!(part, Expr::Column(_) | Expr::Literal(..));
+    let (args, order_by, filter) = match expr {
+        Expr::AggregateFunction(call) => {
+            (&call.params.args, &call.params.order_by, &call.params.filter)
+        }
+        // The order of a window is one of all of its rows.
+        Expr::WindowFunction(call) => {
+            return call.params.filter.is_some() && call.params.args.iter().any(is_computed);
+        }
         _ => return false,
     };
-    let is_computed = |arg: &Expr| !matches!(arg, Expr::Column(_) | Expr::Literal(..));
-    filter.is_some() && args.iter().any(is_computed)
+    let keys = order_by.iter().map(|key| &key.expr);
+    filter.is_some() && args.iter().chain(keys).any(is_computed)
 }
 
 fn hide(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {

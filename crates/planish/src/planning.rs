@@ -12,6 +12,7 @@ use crate::refuse;
 use crate::scan_functions::as_columns;
 use crate::session::State;
 use crate::similar_to::as_regular_expressions;
+use crate::volatile_preimages::keep_calls_together;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use chrono::Utc;
@@ -102,6 +103,7 @@ pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Plann
     refuse::changed_meanings(&analyzed)?;
     let analyzed = make_nullable(name_compared_values(analyzed)?)?;
     let analyzed = write_out_equalities(as_regular_expressions(analyzed)?)?;
+    let analyzed = keep_calls_together(analyzed)?;
     let logical = optimize(analyzed, &options, &state.functions)?;
     let planner = PhysicalPlanner::new(Arc::clone(&options));
     let physical = planner.create_physical_plan(&logical).await?;
