@@ -1,9 +1,9 @@
 //! Small questions about expressions: conjuncts, columns used, column rewrites.
 
 use crate::expressions::{BinaryExpr, Column, Literal, lit};
-use crate::{PhysicalExprRef, PhysicalSortExpr};
+use crate::{PhysicalExprRef, PhysicalSortExpr, can_fail, is_volatile};
 use arrow::array::{ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Schema};
 use arrow::error::ArrowError;
 use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion_common::{Result, ScalarValue, exec_err};
@@ -33,6 +33,20 @@ pub fn conjunction(exprs: impl IntoIterator<Item = PhysicalExprRef>) -> Physical
         .into_iter()
         .reduce(|left, right| Arc::new(BinaryExpr::new(left, Operator::And, right)))
         .unwrap_or_else(|| lit(true))
+}
+
+/// A predicate over `schema` with the conjuncts that can fail behind all others, else in the
+/// order given: whoever reordered the conjuncts of a query, no guard that cannot fail itself is
+/// overtaken by what it guards. A predicate with volatile parts stays as it is.
+pub fn guards_first(predicate: &PhysicalExprRef, schema: &Schema) -> PhysicalExprRef {
+    let conjuncts = split_conjunction(predicate);
+    let fails: Vec<bool> = conjuncts.iter().map(|c| can_fail(c, schema)).collect();
+    if fails.is_sorted() || is_volatile(predicate) {
+        return Arc::clone(predicate);
+    }
+    let (failing, safe): (Vec<_>, Vec<_>) =
+        conjuncts.into_iter().zip(fails).partition(|(_, fails)| *fails);
+    conjunction(safe.into_iter().chain(failing).map(|(conjunct, _)| conjunct))
 }
 
 /// Whether `expr` is the literal `true`.

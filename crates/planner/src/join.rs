@@ -6,6 +6,7 @@ use datafusion_common::{Column, DFSchema, JoinSide, JoinType, Result, not_impl_e
 use datafusion_expr::type_coercion::binary::comparison_coercion;
 use datafusion_expr::{Expr, ExprSchemable, Join};
 use planish_expr::PhysicalExprRef;
+use planish_expr::utils::guards_first;
 use planish_plan::PlanRef;
 use planish_plan::operators::cross_join::CrossJoinExec;
 use planish_plan::operators::hash_join::{HashJoinExec, PartitionMode};
@@ -87,7 +88,7 @@ impl Lowering {
             })
             .collect();
         let schema = DFSchema::new_with_metadata(fields, HashMap::new())?;
-        let expression = self.expr(filter, &schema)?;
+        let expression = guards_first(&self.expr(filter, &schema)?, schema.inner());
         Ok(JoinFilter::new(expression, columns, Arc::clone(schema.inner())))
     }
 }

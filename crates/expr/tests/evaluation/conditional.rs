@@ -6,9 +6,12 @@ use crate::common::{
 use arrow::array::{ArrayRef, AsArray, BooleanArray, DictionaryArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
+use datafusion_common::config::ConfigOptions;
 use datafusion_expr::Operator;
 use planish_expr::PhysicalExpr;
 use planish_expr::expressions::*;
+use planish_expr::udf::ScalarFunctionExpr;
+use planish_expr::utils::guards_first;
 use std::sync::Arc;
 
 #[test]
@@ -176,4 +179,40 @@ fn case_nullability_is_the_logical_plans() {
     assert!(!nullable(vec![(positive, col(0))], Some(col(1))));
     assert!(nullable(vec![(bin(col(1), Operator::Gt, lit(0i64)), col(0))], Some(col(1))));
     assert!(nullable(vec![(not_null, col(0))], None));
+}
+
+#[test]
+fn guards_go_first() {
+    use Operator::{And, Divide, Gt, NotEq};
+    let schema = Schema::new(vec![
+        Field::new("a", DataType::Int64, true),
+        Field::new("b", DataType::Utf8, true),
+    ]);
+    let cast: Expr = Arc::new(CastExpr::new(col(1), DataType::Int64));
+    let dirty = bin(cast, Gt, lit(1i64));
+    let digits = bin(col(1), Operator::RegexMatch, lit("^[0-9]+$"));
+    let quotient = bin(bin(lit(100i64), Divide, col(0)), Gt, lit(3i64));
+    let not_zero = bin(col(0), NotEq, lit(0i64));
+    let and = |l: &Expr, r: &Expr| bin(Arc::clone(l), And, Arc::clone(r));
+    let shows = |predicate: &Expr, text: &str| {
+        assert_eq!(guards_first(predicate, &schema).to_string(), text);
+    };
+    let sorted = "b@1 ~ ^[0-9]+$ AND CAST(b@1 AS Int64) > 1";
+    shows(&and(&dirty, &digits), sorted);
+    shows(&and(&digits, &dirty), sorted);
+    shows(
+        &and(&and(&quotient, &dirty), &and(&digits, &not_zero)),
+        "b@1 ~ ^[0-9]+$ AND a@0 != 0 AND 100 / a@0 > 3 AND CAST(b@1 AS Int64) > 1",
+    );
+    shows(&dirty, "CAST(b@1 AS Int64) > 1");
+    // What is volatile has the rows that its neighbours leave it.
+    let random = ScalarFunctionExpr::try_new(
+        datafusion_functions::math::random(),
+        vec![],
+        &schema,
+        Arc::new(ConfigOptions::new()),
+    );
+    let chance = bin(Arc::new(random.unwrap()), Gt, lit(0.5));
+    let mixed = and(&and(&dirty, &chance), &digits);
+    shows(&mixed, &mixed.to_string());
 }
