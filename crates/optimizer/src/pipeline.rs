@@ -11,8 +11,8 @@
 //! `LimitedDistinctAggregation` after it; `WindowTopN` before `EnsureRequirements`;
 //! `CombinePartialFinalAggregate` and `OptimizeAggregateOrder` after it; `TopKAggregation` and
 //! `HashJoinBuffering` around `LimitPushPastWindows`; `TopKRepartition` and `LateMaterialization`
-//! after `LimitPushdown`; `PushdownSort`, `EnsureCooperative` and the post phase of
-//! `FilterPushdown` before `SanityCheckPlan`.
+//! after `LimitPushdown`; `PushdownSort` and `EnsureCooperative` before the post phase of
+//! `FilterPushdown`, which gives scans their dynamic filters: nothing may change the plan after it.
 
 use crate::enforce::{EnsureRequirements, OutputRequirements, SanityCheckPlan};
 use crate::rewrite::{
@@ -33,6 +33,7 @@ pub fn default_rules() -> Vec<Arc<dyn PhysicalOptimizerRule>> {
         Arc::new(LimitPushPastWindows),
         Arc::new(LimitPushdown),
         Arc::new(ProjectionPushdown),
+        Arc::new(FilterPushdown::new_post_optimization()),
         Arc::new(SanityCheckPlan),
     ]
 }

@@ -10,6 +10,7 @@
 pub mod config;
 mod context;
 pub mod display;
+mod dynamic_filters;
 mod execute;
 mod execution_plan;
 mod floats;
@@ -22,6 +23,7 @@ mod shared;
 pub mod spill;
 
 pub use context::{Task, TaskContext, node_id};
+pub use dynamic_filters::{DynamicFilter, DynamicFilters};
 pub use execute::{BatchStream, collect, collect_partitioned, execute_stream, unshare_nodes};
 pub use execution_plan::{ExecutionPlan, PlanRef};
 pub use metrics::{MetricsRegistry, NodeMetrics};

@@ -359,13 +359,16 @@ fn filters_pass_what_neither_drops_nor_cuts_rows() {
                 OfferedFilter::Unsupported => assert!(!passes, "{}", plan.name()),
             }
         }
-        let own = description.children[0].self_filters.len();
+        let own = &description.children[0].self_filters;
         let answer = |answer: PushedDown| ChildPushdownResult {
             parent_filters: vec![(Arc::clone(&wanted), vec![answer; children])],
-            self_filters: vec![vec![PushedDown::No; own]; children],
+            self_filters: vec![
+                own.iter().map(|f| (Arc::clone(f), PushedDown::No)).collect();
+                children
+            ],
             node: Arc::clone(&plan),
         };
-        for told in [PushedDown::Yes, PushedDown::No] {
+        for told in [PushedDown::Yes, PushedDown::Used, PushedDown::No] {
             let result = plan
                 .handle_child_pushdown_result(FilterPushdownPhase::Pre, answer(told), &options)
                 .unwrap();
@@ -390,7 +393,7 @@ fn a_filter_keeps_what_is_refused_below() {
     let decide = |answers: [PushedDown; 2], of_parent| {
         let result = ChildPushdownResult {
             parent_filters: vec![(Arc::clone(&parent), vec![of_parent])],
-            self_filters: vec![answers.to_vec()],
+            self_filters: vec![answers.map(|answer| (Arc::clone(&parent), answer)).to_vec()],
             node: Arc::clone(&plan),
         };
         let options = ConfigOptions::default();
@@ -398,8 +401,9 @@ fn a_filter_keeps_what_is_refused_below() {
     };
     let predicate =
         |plan: &PlanRef| plan.downcast_ref::<FilterExec>().map(|f| f.predicate().to_string());
-    use PushedDown::{No, Yes};
+    use PushedDown::{No, Used, Yes};
     assert_eq!(predicate(&decide([Yes, Yes], Yes)), None);
+    assert_eq!(predicate(&decide([Yes, Used], Used)).as_deref(), Some("l@2 > 0 AND id@0 < 40"));
     assert_eq!(predicate(&decide([Yes, No], Yes)).as_deref(), Some("l@2 > 0"));
     assert_eq!(predicate(&decide([Yes, Yes], No)).as_deref(), Some("id@0 < 40"));
     assert_eq!(predicate(&decide([No, Yes], No)).as_deref(), Some("i@1 > 0 AND id@0 < 40"));

@@ -55,6 +55,7 @@ pub use datafusion_expr::LogicalPlan;
 pub use planish_plan::{ExecutionPlan, PlanRef};
 pub use planish_planner::Table;
 pub use planish_source::FileFormat;
+pub use planning::PlanningTimes;
 pub use query::Query;
 pub use session::{Session, SessionBuilder};
 pub use statements::Statement;

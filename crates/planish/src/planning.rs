@@ -29,6 +29,7 @@ use planish_plan::operators::memory::MemoryScanExec;
 use planish_plan::operators::sort_preserving_merge::SortPreservingMergeExec;
 use planish_planner::PhysicalPlanner;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What a [`crate::Query`] does when it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,24 @@ pub(crate) enum Kind {
     Done,
 }
 
+/// How long the parts of planning took, parsing and binding aside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanningTimes {
+    /// The analyzer and the logical optimizer.
+    pub logical: Duration,
+    /// From the logical plan to the physical one; tables are asked for their scans.
+    pub physical: Duration,
+    /// The physical optimizer, its trace and its checks included.
+    pub optimizer: Duration,
+}
+
+impl PlanningTimes {
+    /// All of it.
+    pub fn total(&self) -> Duration {
+        self.logical + self.physical + self.optimizer
+    }
+}
+
 /// A query ready to run, as often as wanted.
 #[derive(Debug)]
 pub(crate) struct Planned {
@@ -52,6 +71,7 @@ pub(crate) struct Planned {
     pub(crate) logical: LogicalPlan,
     pub(crate) physical: PlanRef,
     pub(crate) trace: Trace,
+    pub(crate) times: PlanningTimes,
     /// The columns of the result.
     pub(crate) schema: SchemaRef,
     /// The options under which it was planned, and runs.
@@ -68,6 +88,7 @@ impl Planned {
             logical,
             physical: Arc::new(scan),
             trace: Trace::default(),
+            times: PlanningTimes::default(),
             schema,
             options: state.config(),
         })
@@ -82,6 +103,7 @@ impl Planned {
             logical: LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema }),
             physical: Arc::new(EmptyExec::new(Arc::clone(&arrow))),
             trace: Trace::default(),
+            times: PlanningTimes::default(),
             schema: arrow,
             options: state.config(),
         }
@@ -98,6 +120,7 @@ pub(crate) fn analyze(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logi
 /// # Errors
 /// The user's mistakes, and what is not supported yet.
 pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Planned> {
+    let start = Instant::now();
     let options = state.config();
     let analyzed = as_columns(analyze(plan, &options)?)?;
     refuse::changed_meanings(&analyzed)?;
@@ -105,8 +128,10 @@ pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Plann
     let analyzed = write_out_equalities(as_regular_expressions(analyzed)?)?;
     let analyzed = keep_calls_together(analyzed)?;
     let logical = optimize(analyzed, &options, &state.functions)?;
+    let logical_done = Instant::now();
     let planner = PhysicalPlanner::new(Arc::clone(&options));
     let physical = planner.create_physical_plan(&logical).await?;
+    let physical_done = Instant::now();
     let optimized = state.optimizer.optimize(physical, &options)?;
     let schema = Arc::clone(logical.schema().inner());
     Ok(Planned {
@@ -114,6 +139,11 @@ pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Plann
         logical,
         physical: one_partition(optimized.plan),
         trace: optimized.trace,
+        times: PlanningTimes {
+            logical: logical_done - start,
+            physical: physical_done - logical_done,
+            optimizer: physical_done.elapsed(),
+        },
         schema,
         options,
     })

@@ -1,7 +1,7 @@
 //! [`Query`]: a planned statement, to be run, or asked for its plans.
 
 use crate::explain;
-use crate::planning::{Kind, Planned};
+use crate::planning::{Kind, Planned, PlanningTimes};
 use crate::runtime::block_on;
 use crate::session::Session;
 use crate::stream::{Batches, QueryStream};
@@ -50,6 +50,11 @@ impl Query {
     /// What each rule of the physical optimizer did.
     pub fn trace(&self) -> &Trace {
         &self.planned.trace
+    }
+
+    /// How long planning took.
+    pub fn planning_times(&self) -> PlanningTimes {
+        self.planned.times
     }
 
     /// All rows.

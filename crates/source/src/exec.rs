@@ -14,7 +14,7 @@ use async_stream::try_stream;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Result, Statistics, internal_err};
 use futures::StreamExt;
-use planish_expr::expressions::Literal;
+use planish_expr::expressions::{DynamicFilterExpr, Literal};
 use planish_expr::projection::{ProjectionExpr, ProjectionExprs, merge_repeats_work, narrow_expr};
 use planish_expr::{ExpressionPlacement, Partitioning, PhysicalExprRef, can_fail};
 use planish_plan::display::bracketed;
@@ -24,8 +24,8 @@ use planish_plan::pushdown::{
     PushedDown,
 };
 use planish_plan::{
-    BatchStream, ExecutionPlan, NodeMetrics, PlanProperties, PlanRef, Pushdown, TaskContext,
-    node_id,
+    BatchStream, DynamicFilters, ExecutionPlan, NodeMetrics, PlanProperties, PlanRef, Pushdown,
+    TaskContext, node_id,
 };
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -85,6 +85,9 @@ impl DataSourceExec {
     /// Whether the source can skip anything by `filter`, which is over the table's columns.
     fn makes_use_of(&self, filter: &PhysicalExprRef, options: &ConfigOptions) -> bool {
         let source = &self.config.source;
+        if filter.is::<DynamicFilterExpr>() {
+            return source.filters_rows() && RowFilter::takes(filter, source.table_schema());
+        }
         let skips_rows = source.filters_rows()
             && options.execution.parquet.pushdown_filters
             && RowFilter::takes(filter, source.table_schema());
@@ -158,7 +161,8 @@ impl ExecutionPlan for DataSourceExec {
             && ctx.options().execution.parquet.pushdown_filters;
         let ctx = Arc::clone(ctx);
         Ok(Box::pin(try_stream! {
-            let filters = ctx.bind_all(&filters).await?;
+            let mut filters = ctx.bind_all(&filters).await?;
+            let mut dynamic = DynamicFilters::of(&mut filters, &ctx);
             let mut request = request;
             if filters_rows {
                 let filter = RowFilter::try_new(&filters, &request.columns, &table)?;
@@ -170,7 +174,15 @@ impl ExecutionPlan for DataSourceExec {
                 && let Some(position) = feed.take()
             {
                 let morsel = morsels[position];
-                if !pruning.keeps(source.as_ref(), morsel, &filters)? {
+                if dynamic.refresh()? {
+                    pruning.forget();
+                    if filters_rows {
+                        let all: Vec<_> = filters.iter().chain(dynamic.current()).cloned().collect();
+                        let filter = RowFilter::try_new(&all, &request.columns, &table)?;
+                        request.row_filter = filter.map(Arc::new);
+                    }
+                }
+                if !pruning.keeps(source.as_ref(), morsel, &filters, dynamic.current())? {
                     continue;
                 }
                 let request = ReadRequest { limit: (left < usize::MAX).then_some(left), ..request.clone() };
@@ -256,13 +268,21 @@ impl Output {
 /// A partition's memory of which morsels of the file at hand are worth reading.
 struct Pruning {
     file: Option<usize>,
+    /// By the static filters.
     kept: Option<BooleanBuffer>,
+    /// By the dynamic filters as they are at the moment.
+    of_use: Option<BooleanBuffer>,
     metrics: Arc<NodeMetrics>,
 }
 
 impl Pruning {
     fn new(metrics: Arc<NodeMetrics>) -> Self {
-        Pruning { file: None, kept: None, metrics }
+        Pruning { file: None, kept: None, of_use: None, metrics }
+    }
+
+    /// The dynamic filters are others than before.
+    fn forget(&mut self) {
+        self.file = None;
     }
 
     fn keeps(
@@ -270,19 +290,28 @@ impl Pruning {
         source: &dyn crate::file_source::FileSource,
         morsel: Morsel,
         filters: &[PhysicalExprRef],
+        dynamic: &[PhysicalExprRef],
     ) -> Result<bool> {
-        if filters.is_empty() {
-            return Ok(true);
-        }
         if self.file != Some(morsel.file) {
-            self.kept = source.morsels_to_read(morsel.file, filters)?;
+            let kept = |filters: &[PhysicalExprRef]| match filters {
+                [] => Ok(None),
+                filters => source.morsels_to_read(morsel.file, filters),
+            };
+            (self.kept, self.of_use) = (kept(filters)?, kept(dynamic)?);
             self.file = Some(morsel.file);
         }
-        let keeps = self.kept.as_ref().is_none_or(|kept| kept.value(morsel.index));
-        if !keeps {
+        let keeps = |kept: &Option<BooleanBuffer>| {
+            kept.as_ref().is_none_or(|kept| kept.value(morsel.index))
+        };
+        if !keeps(&self.kept) {
             self.metrics.add("row_groups_pruned", 1);
+            return Ok(false);
         }
-        Ok(keeps)
+        if !keeps(&self.of_use) {
+            self.metrics.add("row_groups_pruned_by_dynamic_filter", 1);
+            return Ok(false);
+        }
+        Ok(true)
     }
 }
 
@@ -334,7 +363,7 @@ impl Pushdown for DataSourceExec {
         Ok(FilterDescription::default())
     }
 
-    /// Filters are kept to skip morsels by, and answered "No": rows that fail still come out.
+    /// Filters are kept to skip morsels and rows by; rows that fail may still come out.
     fn handle_child_pushdown_result(
         &self,
         _phase: FilterPushdownPhase,
@@ -342,6 +371,7 @@ impl Pushdown for DataSourceExec {
         options: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation> {
         let mut config = self.config.clone();
+        let mut answers = vec![];
         for (filter, _) in &result.parent_filters {
             // A fetch counts rows before the filter, so nothing may be skipped below it.
             if config.fetch.is_none()
@@ -349,6 +379,9 @@ impl Pushdown for DataSourceExec {
                 && self.makes_use_of(&filter, options)
             {
                 config = config.with_table_filter(filter);
+                answers.push(PushedDown::Used);
+            } else {
+                answers.push(PushedDown::No);
             }
         }
         let node: PlanRef = if config.filters.len() == self.config.filters.len() {
@@ -356,9 +389,6 @@ impl Pushdown for DataSourceExec {
         } else {
             Arc::new(DataSourceExec::try_new(config)?)
         };
-        Ok(FilterPushdownPropagation {
-            filters: vec![PushedDown::No; result.parent_filters.len()],
-            node,
-        })
+        Ok(FilterPushdownPropagation { filters: answers, node })
     }
 }

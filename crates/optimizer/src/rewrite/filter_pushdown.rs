@@ -21,6 +21,15 @@
 //! filter for pruning and still answer `No`: then the filter also stays. A `FilterExec` further
 //! down adds what reaches it to its own predicate; one left without a predicate disappears.
 //!
+//! The run at the end of the pipeline is for *dynamic* filters, whose predicate is found while the
+//! query runs. A sort with a fetch offers one on its first key: rows behind the worst of the first
+//! `k` are of no use. A hash join whose unmatched probe rows are dropped offers one on its keys:
+//! bounds of the build side's, and a list of them for few rows. They pass operators as static
+//! filters do, a scan that skips rows keeps them (`predicate=DynamicFilter[a@0]`), and where one
+//! does, the operator shows `dynamic_filter=` and feeds it. `EXPLAIN ANALYZE` counts the row groups
+//! and rows that they skipped. Knobs: `datafusion.optimizer.enable_topk_dynamic_filter_pushdown`,
+//! `enable_join_dynamic_filter_pushdown`.
+//!
 //! **Declines** for volatile filters, and past an operator with a fetch: they stay where they are.
 //! **Knob**: `planish.optimizer.disable = 'FilterPushdown'`.
 
@@ -53,6 +62,11 @@ impl FilterPushdown {
     /// The run for static filters.
     pub fn new() -> Self {
         FilterPushdown { phase: FilterPushdownPhase::Pre }
+    }
+
+    /// The run for dynamic filters, after which the plan may not change.
+    pub fn new_post_optimization() -> Self {
+        FilterPushdown { phase: FilterPushdownPhase::Post }
     }
 }
 
@@ -133,9 +147,10 @@ impl Negotiation<'_> {
             OfferedFilter::Unsupported => None,
         });
         let from_parents = for_child.items().len();
-        let all = for_child.items().iter().cloned().chain(description.self_filters).collect();
+        let own = description.self_filters;
+        let all = for_child.items().iter().chain(&own).cloned().collect();
         let mut answer = self.push(child, all)?;
-        let self_filters = answer.filters.split_off(from_parents);
+        let self_filters = own.into_iter().zip(answer.filters.split_off(from_parents)).collect();
         Ok(ChildAnswer {
             parent_filters: for_child.answers(answer.filters, PushedDown::No)?,
             self_filters,
@@ -147,7 +162,7 @@ impl Negotiation<'_> {
 /// What one child answered, in the order of the node's parent filters and own filters.
 struct ChildAnswer {
     parent_filters: Vec<PushedDown>,
-    self_filters: Vec<PushedDown>,
+    self_filters: Vec<(PhysicalExprRef, PushedDown)>,
     node: PlanRef,
 }
 
@@ -192,6 +207,62 @@ mod tests {
             &text(&plan),
             &rule().fires(Arc::clone(&plan)),
         );
+    }
+
+    fn post() -> Check {
+        Check::new(FilterPushdown::new_post_optimization())
+    }
+
+    #[test]
+    fn a_top_k_gives_a_scan_its_threshold() {
+        let scan = filtering_scan(scan(&["a", "b"], 1), false);
+        let plan = sort(vec![asc(col("a", 1))], Some(5), columns(&[1, 0], scan));
+        assert_snapshot!(post().fires(plan), @r"");
+    }
+
+    #[test]
+    fn a_hash_join_gives_its_probe_side_the_keys() {
+        let probe = filtering_scan(scan(&["x", "y"], 2), false);
+        for join_type in [JoinType::Inner, JoinType::Left, JoinType::LeftAnti, JoinType::RightSemi]
+        {
+            let plan = join(
+                &[(0, 0)],
+                join_type,
+                PartitionMode::CollectLeft,
+                scan(&["a", "b"], 2),
+                Arc::clone(&probe),
+            );
+            assert!(post().fires(plan).contains("predicate=DynamicFilter[x@0]"), "{join_type}");
+        }
+    }
+
+    #[test]
+    fn declines_for_probe_rows_that_come_out_unmatched() {
+        let probe = filtering_scan(scan(&["x", "y"], 2), false);
+        for join_type in [JoinType::Right, JoinType::Full, JoinType::RightAnti, JoinType::RightMark]
+        {
+            post().declines(join(
+                &[(0, 0)],
+                join_type,
+                PartitionMode::CollectLeft,
+                scan(&["a", "b"], 2),
+                Arc::clone(&probe),
+            ));
+        }
+    }
+
+    #[test]
+    fn declines_where_nobody_makes_use_of_a_dynamic_filter() {
+        post().declines(sort(vec![asc(col("a", 0))], Some(5), scan(&["a", "b"], 1)));
+        post().declines(join(
+            &[(0, 0)],
+            JoinType::Inner,
+            PartitionMode::CollectLeft,
+            scan(&["a"], 2),
+            scan(&["x"], 2),
+        ));
+        // All rows are of use.
+        post().declines(sort(vec![asc(col("a", 0))], None, filtering_scan(scan(&["a"], 1), false)));
     }
 
     #[test]

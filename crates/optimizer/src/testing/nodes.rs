@@ -163,7 +163,7 @@ impl Pushdown for FilteringScan {
         result: ChildPushdownResult,
         _options: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation> {
-        let answer = if self.exact { PushedDown::Yes } else { PushedDown::No };
+        let answer = if self.exact { PushedDown::Yes } else { PushedDown::Used };
         let filters = vec![answer; result.parent_filters.len()];
         if result.parent_filters.is_empty() {
             return Ok(FilterPushdownPropagation { filters, node: result.node });

@@ -233,40 +233,46 @@ impl Pushdown for FilterExec {
 
     fn gather_filters_for_pushdown(
         &self,
-        _phase: FilterPushdownPhase,
+        phase: FilterPushdownPhase,
         parent_filters: &[PhysicalExprRef],
         _children: usize,
         _options: &ConfigOptions,
     ) -> Result<FilterDescription> {
+        let static_filters = phase == FilterPushdownPhase::Pre;
         let own = self.conjuncts().filter(|(_, offered)| *offered).map(|(conjunct, _)| conjunct);
         let child = ChildFilterDescription {
             parent_filters: parent_filters
                 .iter()
                 .map(|filter| Ok(offer_past_guard(&self.emitted.output_to_made(filter)?, self)))
                 .collect::<Result<_>>()?,
-            self_filters: own.collect(),
+            self_filters: if static_filters { own.collect() } else { vec![] },
         };
         Ok(FilterDescription { children: vec![child] })
     }
 
     fn handle_child_pushdown_result(
         &self,
-        _phase: FilterPushdownPhase,
+        phase: FilterPushdownPhase,
         result: ChildPushdownResult,
         _options: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation> {
+        // A dynamic filter drops rows for whoever it comes from, where that is cheap: in a scan.
+        if phase == FilterPushdownPhase::Post {
+            return Ok(FilterPushdownPropagation::if_all(&result));
+        }
         let input = Arc::clone(result.node.children()[0]);
         let mut answers = result.self_filters[0].iter();
         let mut leftovers = vec![];
         for (conjunct, offered) in self.conjuncts() {
-            let pushed = offered && answers.next() == Some(&PushedDown::Yes);
+            let pushed =
+                offered && answers.next().is_some_and(|(_, answer)| *answer == PushedDown::Yes);
             if !pushed {
                 leftovers.push(conjunct);
             }
         }
         // Parent filters nobody below took are applied here, after this node's own.
         for (filter, answers) in &result.parent_filters {
-            if answers[0] == PushedDown::No {
+            if answers[0] != PushedDown::Yes {
                 leftovers.push(self.emitted.output_to_made(filter)?);
             }
         }

@@ -98,6 +98,8 @@ pub enum FilterPushdownPhase {
 pub enum PushedDown {
     /// No row that fails the filter comes out.
     Yes,
+    /// Rows that fail may still come out, but something below makes use of the filter.
+    Used,
     /// Rows that fail may still come out.
     No,
 }
@@ -153,8 +155,8 @@ impl FilterDescription {
 pub struct ChildPushdownResult {
     /// The parent filters, over this node's output, each with every child's answer.
     pub parent_filters: Vec<(PhysicalExprRef, Vec<PushedDown>)>,
-    /// For each child, the answers to the node's own filters for it, in order.
-    pub self_filters: Vec<Vec<PushedDown>>,
+    /// For each child, the node's own filters for it, each with its answer.
+    pub self_filters: Vec<Vec<(PhysicalExprRef, PushedDown)>>,
     /// The node itself over its (perhaps new) children.
     pub node: PlanRef,
 }
@@ -176,7 +178,7 @@ impl FilterPushdownPropagation {
             .iter()
             .map(|(_, answers)| {
                 let all = !answers.is_empty() && answers.iter().all(|a| *a == PushedDown::Yes);
-                if all { PushedDown::Yes } else { PushedDown::No }
+                if all { PushedDown::Yes } else { used(answers) }
             })
             .collect();
         FilterPushdownPropagation { filters, node: std::sync::Arc::clone(&result.node) }
@@ -190,13 +192,18 @@ impl FilterPushdownPropagation {
                 .parent_filters
                 .iter()
                 .map(|(_, answers)| {
-                    if answers.contains(&PushedDown::Yes) {
-                        PushedDown::Yes
-                    } else {
-                        PushedDown::No
-                    }
+                    if answers.contains(&PushedDown::Yes) { PushedDown::Yes } else { used(answers) }
                 })
                 .collect();
         FilterPushdownPropagation { filters, node: std::sync::Arc::clone(&result.node) }
+    }
+}
+
+/// Whether any child makes use of a filter that is not taken care of.
+fn used(answers: &[PushedDown]) -> PushedDown {
+    if answers.iter().all(|answer| *answer == PushedDown::No) {
+        PushedDown::No
+    } else {
+        PushedDown::Used
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
+mod dynamic_filters;
 mod errors;
 mod files;
 mod laziness;

@@ -244,7 +244,7 @@ fn offered(scan: &PlanRef, filter: &PhysicalExprRef, options: &ConfigOptions) ->
     };
     let phase = FilterPushdownPhase::Pre;
     let answer = scan.handle_child_pushdown_result(phase, result, options).unwrap();
-    assert_eq!(answer.filters, [PushedDown::No]);
+    assert_ne!(answer.filters, [PushedDown::Yes]);
     answer.node
 }
 

@@ -2,8 +2,10 @@
 //! table over them.
 
 use crate::context::TaskContext;
+use crate::dynamic_filters::DynamicFilter;
 use crate::execution_plan::PlanRef;
 use crate::floats::normalize_floats;
+use crate::operators::hash_join::key_filter;
 use crate::operators::hash_join::keys::{KeyEncoder, null_rows};
 use crate::operators::hash_join::recode::Spans;
 use crate::operators::hash_join::table::{JoinTable, plan_table};
@@ -35,6 +37,8 @@ pub(crate) struct BuildSpec {
     pub(crate) join_type: JoinType,
     /// The join's node id.
     pub(crate) node: usize,
+    /// Where to say which probe rows can match.
+    pub(crate) dynamic: Option<Arc<DynamicFilter>>,
 }
 
 /// A build side with its table, shared by the partitions that probe it.
@@ -69,6 +73,7 @@ impl BuildSpec {
             Some(key) => Some(ctx.bind(key).await?),
             None => None,
         };
+        let bound_keys = exprs.clone();
         let encoder = self.encoder.clone();
         let lanes = encoder.lanes();
         let digest = move |batch: &Batch| {
@@ -101,6 +106,11 @@ impl BuildSpec {
             tracks,
             Arc::clone(&reservation),
         )?;
+        if let Some(filter) = &self.dynamic
+            && let Some(predicate) = key_filter::predicate(&bound_keys, &batches)?
+        {
+            filter.set(predicate, self.node);
+        }
         drop(batches);
 
         let mut nulls = vec![];

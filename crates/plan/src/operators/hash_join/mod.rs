@@ -14,6 +14,7 @@
 //! aborts the build.
 
 mod build;
+mod key_filter;
 mod keys;
 mod layout;
 mod null_aware;
@@ -42,6 +43,7 @@ use build::{BuildSpec, HashBuild};
 use datafusion_common::{JoinType, NullEquality, Result, Statistics, internal_err, plan_err};
 use keys::KeyEncoder;
 use null_aware::NullAwareProbe;
+use planish_expr::expressions::DynamicFilterExpr;
 use planish_expr::{Distribution, PhysicalExprRef};
 use probe::HashProbe;
 use std::fmt;
@@ -70,6 +72,8 @@ pub struct HashJoinExec {
     pub(crate) null_equality: NullEquality,
     pub(crate) null_aware: bool,
     pub(crate) emitted: Emitted,
+    /// What drops probe rows below that cannot match, where somebody does.
+    dynamic_filter: Option<PhysicalExprRef>,
     encoder: KeyEncoder,
     properties: PlanProperties,
 }
@@ -131,6 +135,7 @@ impl HashJoinExec {
             null_equality,
             null_aware,
             emitted: Emitted::all(Arc::clone(properties.schema())),
+            dynamic_filter: None,
             encoder,
             properties,
         })
@@ -255,6 +260,7 @@ impl HashJoinExec {
             null_aware: self.null_aware,
             join_type: self.join_type,
             node: node_id(self),
+            dynamic: None,
         }
     }
 
@@ -290,7 +296,8 @@ impl ExecutionPlan for HashJoinExec {
         let [left, right] = children.as_slice() else {
             return internal_err!("a join of {} inputs", children.len());
         };
-        let new = self.emitting_all(Arc::clone(left), Arc::clone(right), self.mode)?;
+        let mut new = self.emitting_all(Arc::clone(left), Arc::clone(right), self.mode)?;
+        new.dynamic_filter = self.dynamic_filter.clone();
         Ok(Arc::new(new.emitting(self.emitted.indices())?))
     }
 
@@ -305,6 +312,9 @@ impl ExecutionPlan for HashJoinExec {
         }
         if self.null_aware {
             f.write_str(", null_aware=true")?;
+        }
+        if let Some(filter) = &self.dynamic_filter {
+            write!(f, ", dynamic_filter={filter}")?;
         }
         self.emitted.fmt(f, ", ")
     }
@@ -335,7 +345,10 @@ impl ExecutionPlan for HashJoinExec {
         let right = execute_stream(&self.right, partition, ctx)?;
         let (join_type, filter) = (self.join_type, self.filter.clone());
         let (schema, right_schema) = (Arc::clone(self.emitted.made()), self.right.schema());
-        let (build_spec, probe_spec) = (self.build_spec(), self.probe_spec());
+        let (mut build_spec, probe_spec) = (self.build_spec(), self.probe_spec());
+        let dynamic =
+            self.dynamic_filter.as_ref().and_then(|f| f.downcast_ref::<DynamicFilterExpr>());
+        build_spec.dynamic = dynamic.map(|filter| ctx.dynamic_filter(filter.id()));
         let node = node_id(self);
         let probes = self.right.partition_count();
         let left_partitions = self.left.partition_count();

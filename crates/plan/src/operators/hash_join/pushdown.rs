@@ -6,7 +6,7 @@ use crate::operators::join_pushdown::{Narrowed, offer_filters};
 use crate::operators::projection::ProjectionExec;
 use crate::pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
-    Pushdown,
+    Pushdown, PushedDown,
 };
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{JoinSide, Result};
@@ -68,14 +68,21 @@ impl Pushdown for HashJoinExec {
 
     fn gather_filters_for_pushdown(
         &self,
-        _phase: FilterPushdownPhase,
+        phase: FilterPushdownPhase,
         parent_filters: &[PhysicalExprRef],
         _children: usize,
-        _options: &ConfigOptions,
+        options: &ConfigOptions,
     ) -> Result<FilterDescription> {
         let own = self.expressions();
         let filters = self.emitted.filters_to_made(parent_filters)?;
-        offer_filters(&filters, &self.left, &self.right, self.join_type, &own)
+        let mut description =
+            offer_filters(&filters, &self.left, &self.right, self.join_type, &own)?;
+        let wanted = phase == FilterPushdownPhase::Post
+            && options.optimizer.enable_join_dynamic_filter_pushdown;
+        if wanted && let Some(filter) = self.new_key_filter() {
+            description.children[1].self_filters.push(filter);
+        }
+        Ok(description)
     }
 
     fn handle_child_pushdown_result(
@@ -84,6 +91,15 @@ impl Pushdown for HashJoinExec {
         result: ChildPushdownResult,
         _options: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation> {
-        Ok(FilterPushdownPropagation::if_any(&result))
+        let mut answer = FilterPushdownPropagation::if_any(&result);
+        let taken = result.self_filters.iter().flatten().find(|(_, a)| *a != PushedDown::No);
+        if let (Some((filter, _)), Some(join)) = (taken, answer.node.downcast_ref::<HashJoinExec>())
+        {
+            let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
+            let mut join = self.emitting_all(left, right, self.mode)?;
+            join.dynamic_filter = Some(Arc::clone(filter));
+            answer.node = Arc::new(join.emitting(self.emitted.indices())?);
+        }
+        Ok(answer)
     }
 }

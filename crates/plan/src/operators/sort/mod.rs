@@ -18,6 +18,7 @@ mod top_k;
 pub(crate) use merge::merge_sorted;
 
 use crate::context::{TaskContext, node_id};
+use crate::dynamic_filters::is_bounded_type;
 use crate::execute::{BatchStream, execute_stream};
 use crate::execution_plan::{ExecutionPlan, PlanRef};
 use crate::operators::passing::{
@@ -25,14 +26,20 @@ use crate::operators::passing::{
 };
 use crate::operators::projection::ProjectionExec;
 use crate::properties::{EmissionType, PlanProperties};
-use crate::pushdown::{FilterDescription, FilterPushdownPhase, Pushdown};
+use crate::pushdown::{
+    ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
+    Pushdown, PushedDown,
+};
 use async_stream::try_stream;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Result, Statistics, internal_err};
 use futures::StreamExt;
 use keys::{KeyEncoder, KeyForm, PairKeys, RowKeys, WordKeys};
+use planish_expr::expressions::DynamicFilterExpr;
 use planish_expr::sort_expr::display_ordering;
-use planish_expr::{Distribution, LexOrdering, Partitioning, PhysicalExprRef, PhysicalSortExpr};
+use planish_expr::{
+    Distribution, LexOrdering, Partitioning, PhysicalExprRef, PhysicalSortExpr, is_volatile,
+};
 use runs::{Pressure, Settings};
 use std::fmt;
 use std::sync::Arc;
@@ -44,6 +51,8 @@ pub struct SortExec {
     expr: LexOrdering,
     limit: Option<usize>,
     preserve_partitioning: bool,
+    /// What drops rows below that are behind the first `limit`, where somebody does.
+    dynamic_filter: Option<PhysicalExprRef>,
     properties: PlanProperties,
 }
 
@@ -60,7 +69,14 @@ impl SortExec {
         if !preserve {
             properties.partitioning = Partitioning::UnknownPartitioning(1);
         }
-        SortExec { input, expr, limit, preserve_partitioning: preserve, properties }
+        SortExec {
+            input,
+            expr,
+            limit,
+            preserve_partitioning: preserve,
+            dynamic_filter: None,
+            properties,
+        }
     }
 
     /// The input.
@@ -82,6 +98,19 @@ impl SortExec {
     #[must_use]
     pub fn with_preserve_partitioning(self, preserve: bool) -> Self {
         Self::build(self.expr, self.input, self.limit, preserve)
+    }
+
+    /// A filter on the first key for a sort that keeps the first few rows; `None` when it can
+    /// have none, or has one.
+    fn new_threshold(&self) -> Result<Option<PhysicalExprRef>> {
+        let few = self.limit.is_some_and(|limit| limit <= runs::TOP_K_MAX);
+        let Some(first) = self.expr.first().filter(|_| few && self.dynamic_filter.is_none()) else {
+            return Ok(None);
+        };
+        let usable = !is_volatile(&first.expr)
+            && is_bounded_type(&first.expr.data_type(&self.input.schema())?);
+        let filter = || DynamicFilterExpr::new(vec![Arc::clone(&first.expr)]);
+        Ok(usable.then(|| Arc::new(filter()) as PhysicalExprRef))
     }
 
     /// As [`Pushdown::with_fetch`], on an owned node.
@@ -119,7 +148,9 @@ impl ExecutionPlan for SortExec {
     fn with_new_children(self: Arc<Self>, children: Vec<PlanRef>) -> Result<PlanRef> {
         let input = Arc::clone(&children[0]);
         let (limit, preserve) = (self.limit, self.preserve_partitioning);
-        Ok(Arc::new(Self::build(self.expr.clone(), input, limit, preserve)))
+        let mut sort = Self::build(self.expr.clone(), input, limit, preserve);
+        sort.dynamic_filter = self.dynamic_filter.clone();
+        Ok(Arc::new(sort))
     }
 
     fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,6 +160,9 @@ impl ExecutionPlan for SortExec {
         }
         if self.preserve_partitioning {
             f.write_str(", preserve_partitioning=true")?;
+        }
+        if let Some(filter) = &self.dynamic_filter {
+            write!(f, ", dynamic_filter={filter}")?;
         }
         Ok(())
     }
@@ -163,6 +197,9 @@ impl ExecutionPlan for SortExec {
         let pressure = ctx.state(node, Pressure::default);
         let (expr, schema, ctx) = (self.expr.clone(), self.schema(), Arc::clone(ctx));
         let fetch = self.limit.unwrap_or(usize::MAX);
+        let dynamic =
+            self.dynamic_filter.as_ref().and_then(|f| f.downcast_ref::<DynamicFilterExpr>());
+        let dynamic = dynamic.map(|filter| ctx.dynamic_filter(filter.id()));
         Ok(Box::pin(try_stream! {
             if fetch == 0 {
                 return;
@@ -170,7 +207,7 @@ impl ExecutionPlan for SortExec {
             let keys = bind_keys(&expr, &ctx).await?;
             let (encoder, form) = KeyEncoder::try_new(&keys, &schema)?;
             let settings =
-                Arc::new(Settings { keys, encoder, schema, fetch, node, pressure, ctx });
+                Arc::new(Settings { keys, encoder, schema, fetch, node, pressure, ctx, dynamic });
             let mut sorted = match form {
                 KeyForm::Word => output::sorted::<WordKeys>(inputs, settings),
                 KeyForm::Pair => output::sorted::<PairKeys>(inputs, settings),
@@ -211,14 +248,38 @@ impl Pushdown for SortExec {
 
     fn gather_filters_for_pushdown(
         &self,
-        _phase: FilterPushdownPhase,
+        phase: FilterPushdownPhase,
         parent_filters: &[PhysicalExprRef],
         children: usize,
-        _options: &ConfigOptions,
+        options: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        Ok(match self.limit {
+        let mut description = match self.limit {
             Some(_) => FilterDescription::all_unsupported(parent_filters, children),
             None => offer_filters(parent_filters, children),
-        })
+        };
+        let wanted = phase == FilterPushdownPhase::Post
+            && options.optimizer.enable_topk_dynamic_filter_pushdown;
+        if wanted && let Some(filter) = self.new_threshold()? {
+            description.children[0].self_filters.push(filter);
+        }
+        Ok(description)
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _options: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation> {
+        let mut answer = FilterPushdownPropagation::if_all(&result);
+        let taken = result.self_filters.iter().flatten().find(|(_, a)| *a != PushedDown::No);
+        if let (Some((filter, _)), Some(sort)) = (taken, answer.node.downcast_ref::<SortExec>()) {
+            let input = Arc::clone(&sort.input);
+            let mut sort =
+                Self::build(self.expr.clone(), input, self.limit, self.preserve_partitioning);
+            sort.dynamic_filter = Some(Arc::clone(filter));
+            answer.node = Arc::new(sort);
+        }
+        Ok(answer)
     }
 }

@@ -3,6 +3,7 @@
 use super::keys::{KeyEncoder, Keys};
 use super::top_k::TopK;
 use crate::context::TaskContext;
+use crate::dynamic_filters::DynamicFilter;
 use crate::execute::BatchStream;
 use crate::spill::{SpillFileWriter, Spilled, owned};
 use arrow::datatypes::SchemaRef;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 const RUN_ROWS: usize = 128 * 1024;
 
 /// Largest `fetch` for which candidates are kept in a bounded set.
-const TOP_K_MAX: usize = 64 * 1024;
+pub(super) const TOP_K_MAX: usize = 64 * 1024;
 
 /// Bytes per batch of a spilled run: a merge holds one batch of each run.
 pub(super) const SPILLED_BATCH_BYTES: usize = 64 * 1024;
@@ -36,6 +37,8 @@ pub(super) struct Settings {
     pub(super) node: usize,
     pub(super) pressure: Arc<Pressure>,
     pub(super) ctx: Arc<TaskContext>,
+    /// Where to say what the worst of the first `fetch` rows is.
+    pub(super) dynamic: Option<Arc<DynamicFilter>>,
 }
 
 /// How partitions of one sort ask each other for memory: a partition that gets none, and has

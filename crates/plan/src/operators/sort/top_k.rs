@@ -7,7 +7,7 @@
 
 use super::keys::Keys;
 use super::runs::{Entry, Settings, Sorted, order};
-use datafusion_common::Result;
+use datafusion_common::{Result, ScalarValue};
 use datafusion_execution::memory_pool::MemoryReservation;
 use planish_batch::{Batch, RetainedBytes, RowRef, Selection, gather_rows};
 use std::sync::Arc;
@@ -69,6 +69,7 @@ impl<'a, K: Keys> TopK<'a, K> {
         let mut fits = self.keep(kept, keys)?;
         if self.candidates.len() >= 2 * self.k + SLACK.min(self.k * 4) {
             self.prune();
+            self.publish()?;
         }
         if self.kept_rows > 4 * self.k + SLACK {
             fits = self.rewrite()?;
@@ -113,6 +114,18 @@ impl<'a, K: Keys> TopK<'a, K> {
             self.candidates.select_nth_unstable_by(self.k - 1, |a, b| order(keys, a, b));
         self.threshold = Some(*worst);
         self.candidates.truncate(self.k);
+    }
+
+    /// Tells whoever skips rows below how far behind a row must be to be of no use.
+    fn publish(&self) -> Result<()> {
+        let (Some(filter), Some((_, row))) = (&self.settings.dynamic, &self.threshold) else {
+            return Ok(());
+        };
+        let key = &self.settings.keys[0];
+        let worst = self.batches[row.chunk() as usize].slice(row.row() as usize, 1);
+        let value = key.expr.evaluate_array(&worst)?;
+        filter.tighten(&ScalarValue::try_from_array(&value, 0)?, key.options);
+        Ok(())
     }
 
     /// Rewrites the kept batches as one that holds the candidates alone. False: it does not fit.
