@@ -18,7 +18,7 @@
 //! It is a negotiation, of which this rule only keeps the minutes: a node says which of its
 //! parents' filters, and which of its own, may be offered to each child, and in which
 //! coordinates; the children answer; the node deals with what is left over. A scan may use a
-//! filter for pruning and still answer `No`: then the filter also stays. A `FilterExec` further
+//! filter for pruning and answer that it is of use, not done: then the filter also stays. A `FilterExec` further
 //! down adds what reaches it to its own predicate; one left without a predicate disappears.
 //!
 //! The run at the end of the pipeline is for *dynamic* filters, whose predicate is found while the
@@ -217,7 +217,11 @@ mod tests {
     fn a_top_k_gives_a_scan_its_threshold() {
         let scan = filtering_scan(scan(&["a", "b"], 1), false);
         let plan = sort(vec![asc(col("a", 1))], Some(5), columns(&[1, 0], scan));
-        assert_snapshot!(post().fires(plan), @r"");
+        assert_snapshot!(post().fires(plan), @r"
+        SortExec: expr=[a@1 ASC], fetch=5, dynamic_filter=DynamicFilter[a@1]
+          ProjectionExec: expr=[b@1, a@0]
+            FilteringScan: predicate=DynamicFilter[a@0]
+        ");
     }
 
     #[test]
