@@ -47,6 +47,7 @@ mod similar_to;
 mod statements;
 mod stream;
 mod tables;
+mod try_casts;
 mod volatile_preimages;
 
 pub use datafusion_common::config::ConfigOptions;

@@ -12,6 +12,7 @@ use crate::refuse;
 use crate::scan_functions::as_columns;
 use crate::session::State;
 use crate::similar_to::as_regular_expressions;
+use crate::try_casts;
 use crate::volatile_preimages::keep_calls_together;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -161,8 +162,9 @@ fn optimize(
         functions: Arc::clone(functions),
     };
     let rules = Optimizer::with_rules(logical_rules());
+    let plan = try_casts::hide(plan)?;
     let optimized = rules.optimize(plan, &config as &dyn OptimizerConfig, |_, _| {});
-    optimized.map_err(without_rule)
+    try_casts::show(optimized.map_err(without_rule)?)
 }
 
 /// What is wrong with a constant shows when a rule computes it; which one says nothing to a user.
