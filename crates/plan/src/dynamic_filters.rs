@@ -34,6 +34,8 @@ struct Current {
     bound: Option<ScalarValue>,
     /// Who set it: a node of the plan.
     owner: Option<usize>,
+    /// Whether it tells so few rows apart that it is for row groups and files only.
+    coarse: bool,
 }
 
 impl DynamicFilter {
@@ -62,12 +64,13 @@ impl DynamicFilter {
     }
 
     /// Only rows for which `predicate` is true, over the arguments by position, are of use to
-    /// node `owner`. A second owner (a copy of the node, whose rows may be others) takes the filter
-    /// back.
-    pub(crate) fn set(&self, predicate: PhysicalExprRef, owner: usize) {
+    /// node `owner`; a `coarse` predicate is not worth evaluating row by row. A second owner (a copy
+    /// of the node, whose rows may be others) takes the filter back.
+    pub(crate) fn set(&self, predicate: PhysicalExprRef, coarse: bool, owner: usize) {
         let mut current = self.current.lock();
         let known = *current.owner.get_or_insert(owner);
         current.predicate = (known == owner).then_some(predicate);
+        current.coarse = coarse;
         self.generation.fetch_add(1, atomic::Ordering::Release);
     }
 }
@@ -121,6 +124,7 @@ pub struct DynamicFilters {
     filters: Vec<(PhysicalExprRef, Arc<DynamicFilter>)>,
     seen: Vec<usize>,
     current: Vec<PhysicalExprRef>,
+    for_rows: Vec<PhysicalExprRef>,
 }
 
 impl DynamicFilters {
@@ -134,7 +138,12 @@ impl DynamicFilters {
             }
             None => true,
         });
-        DynamicFilters { seen: vec![0; dynamic.len()], filters: dynamic, current: vec![] }
+        DynamicFilters {
+            seen: vec![0; dynamic.len()],
+            filters: dynamic,
+            current: vec![],
+            for_rows: vec![],
+        }
     }
 
     /// Whether a filter changed since this was asked last.
@@ -152,12 +161,18 @@ impl DynamicFilters {
         }
         self.seen = generations;
         self.current.clear();
+        self.for_rows.clear();
         for (expr, filter) in &self.filters {
-            let predicate = filter.current.lock().predicate.clone();
+            let (predicate, coarse) = {
+                let current = filter.current.lock();
+                (current.predicate.clone(), current.coarse)
+            };
             if let (Some(predicate), Some(expr)) =
                 (predicate, expr.downcast_ref::<DynamicFilterExpr>())
             {
-                self.current.push(over_args(&predicate, expr.args())?);
+                let predicate = over_args(&predicate, expr.args())?;
+                self.for_rows.extend((!coarse).then(|| Arc::clone(&predicate)));
+                self.current.push(predicate);
             }
         }
         Ok(true)
@@ -166,6 +181,11 @@ impl DynamicFilters {
     /// The predicates as of the last [`Self::refresh`], in the coordinates of the filters.
     pub fn current(&self) -> &[PhysicalExprRef] {
         &self.current
+    }
+
+    /// Those of [`Self::current`] that are worth evaluating row by row.
+    pub fn for_rows(&self) -> &[PhysicalExprRef] {
+        &self.for_rows
     }
 }
 
@@ -196,6 +216,7 @@ mod tests {
             filters: vec![(expr, Arc::clone(&filter))],
             seen: vec![0],
             current: vec![],
+            for_rows: vec![],
         };
         (filters, filter)
     }
@@ -238,9 +259,9 @@ mod tests {
     fn a_second_owner_takes_the_filter_back() {
         let (mut filters, filter) = filters();
         let no: PhysicalExprRef = Arc::new(Literal::new(ScalarValue::Boolean(Some(false))));
-        filter.set(Arc::clone(&no), 1);
+        filter.set(Arc::clone(&no), false, 1);
         assert_eq!(text(&mut filters), "false");
-        filter.set(no, 2);
+        filter.set(no, false, 2);
         assert_eq!(text(&mut filters), "");
     }
 }

@@ -177,7 +177,7 @@ impl ExecutionPlan for DataSourceExec {
                 if dynamic.refresh()? {
                     pruning.forget();
                     if filters_rows {
-                        let all: Vec<_> = filters.iter().chain(dynamic.current()).cloned().collect();
+                        let all: Vec<_> = filters.iter().chain(dynamic.for_rows()).cloned().collect();
                         let filter = RowFilter::try_new(&all, &request.columns, &table)?;
                         request.row_filter = filter.map(Arc::new);
                     }

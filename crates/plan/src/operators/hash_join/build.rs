@@ -107,9 +107,9 @@ impl BuildSpec {
             Arc::clone(&reservation),
         )?;
         if let Some(filter) = &self.dynamic
-            && let Some(predicate) = key_filter::predicate(&bound_keys, &batches)?
+            && let Some((predicate, coarse)) = key_filter::predicate(&bound_keys, &batches)?
         {
-            filter.set(predicate, self.node);
+            filter.set(predicate, coarse, self.node);
         }
         drop(batches);
 

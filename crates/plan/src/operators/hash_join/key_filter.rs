@@ -68,14 +68,15 @@ fn is_key_type(data_type: &DataType) -> bool {
         && !matches!(data_type, DataType::Utf8 | DataType::LargeUtf8)
 }
 
-/// The predicate over the probe side's keys, by position, that the build rows' `keys` allow.
+/// The predicate over the probe side's keys, by position, that the build rows' `keys` allow, and
+/// whether it is but the bounds of many rows, which most probe rows may lie within.
 pub(super) fn predicate(
     keys: &[PhysicalExprRef],
     batches: &[Batch],
-) -> Result<Option<PhysicalExprRef>> {
+) -> Result<Option<(PhysicalExprRef, bool)>> {
     let rows: usize = batches.iter().map(Batch::num_rows).sum();
     if rows == 0 {
-        return Ok(Some(lit(false)));
+        return Ok(Some((lit(false), false)));
     }
     if rows > MOST_BOUNDED {
         return Ok(None);
@@ -87,7 +88,9 @@ pub(super) fn predicate(
         for batch in batches {
             parts.push(key.evaluate_array(batch)?);
         }
-        let Some((least, greatest)) = bounds(&parts)? else { return Ok(Some(lit(false))) };
+        let Some((least, greatest)) = bounds(&parts)? else {
+            return Ok(Some((lit(false), false)));
+        };
         let value = |value: ScalarValue| Arc::new(Literal::new(value)) as PhysicalExprRef;
         if least == greatest {
             conjuncts.push(compare(arg(), Operator::Eq, value(least)));
@@ -100,7 +103,7 @@ pub(super) fn predicate(
             conjuncts.push(Arc::new(InListExpr::new(arg(), list, false)));
         }
     }
-    Ok(Some(conjunction(conjuncts)))
+    Ok(Some((conjunction(conjuncts), rows > MOST_LISTED)))
 }
 
 fn compare(l: PhysicalExprRef, op: Operator, r: PhysicalExprRef) -> PhysicalExprRef {
@@ -188,7 +191,7 @@ mod tests {
         let key: PhysicalExprRef = Arc::new(Column::new("k", 0));
         let half = batch.num_rows() / 2;
         let batches = [batch.slice(0, half), batch.slice(half, batch.num_rows() - half)];
-        predicate(&[key], &batches).unwrap().unwrap().to_string()
+        predicate(&[key], &batches).unwrap().unwrap().0.to_string()
     }
 
     #[test]
