@@ -108,6 +108,13 @@ fn rows(plan: &PlanRef, options: &ConfigOptions) -> Vec<String> {
     rows
 }
 
+/// `options` under which joins are sort-merge joins.
+fn by_sorting(options: &ConfigOptions) -> ConfigOptions {
+    let mut options = options.clone();
+    options.optimizer.prefer_hash_join = false;
+    options
+}
+
 fn with_partitions(n: usize) -> ConfigOptions {
     let mut options = options();
     options.execution.target_partitions = n;
@@ -137,6 +144,9 @@ fn every_pipeline_gives_the_same_rows() {
             rewrites.reverse();
             rewrites.extend(enforce);
             check(rewrites, "rewrites reversed");
+            let merging = by_sorting(&options);
+            let optimized = run(default_rules(), &plan, &merging);
+            assert_eq!(rows(&optimized, &merging), expected, "merged\n{}", text(&optimized));
         }
     }
 }
@@ -146,9 +156,11 @@ fn a_pipeline_has_nothing_to_add_to_its_own_result() {
     for plan in corpus() {
         for partitions in [1, 4] {
             let options = with_partitions(partitions);
-            let once = run(default_rules(), &plan, &options);
-            let twice = run(default_rules(), &once, &options);
-            assert_eq!(text(&once), text(&twice), "from\n{}", text(&plan));
+            for options in [by_sorting(&options), options] {
+                let once = run(default_rules(), &plan, &options);
+                let twice = run(default_rules(), &once, &options);
+                assert_eq!(text(&once), text(&twice), "from\n{}", text(&plan));
+            }
         }
     }
 }

@@ -19,9 +19,12 @@ struct Database {
 }
 
 impl Database {
-    fn new(partitions: usize, batch_size: usize) -> Result<Self, DataFusionError> {
+    fn new(partitions: usize, batch_size: usize, set: &[&str]) -> Result<Self, DataFusionError> {
         let builder = Session::builder().target_partitions(partitions).batch_size(batch_size);
         let session = builder.build()?;
+        for setting in set {
+            session.sql(setting)?.collect()?;
+        }
         for file in ["sales.parquet", "stores.csv", "products.csv"] {
             let path = root().join("examples/data").join(file);
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -123,11 +126,16 @@ fn files() -> Vec<PathBuf> {
 
 /// Runs all files, and lists what fails, at most one record per file.
 fn run_all(partitions: usize, batch_size: usize) {
+    run_set(partitions, batch_size, &[], &files());
+}
+
+/// Runs `files` in sessions with the settings `set`.
+fn run_set(partitions: usize, batch_size: usize, set: &[&str], files: &[PathBuf]) {
     let mut failures = vec![];
-    for file in files() {
-        let mut runner = Runner::new(async || Database::new(partitions, batch_size));
+    for file in files {
+        let mut runner = Runner::new(async || Database::new(partitions, batch_size, set));
         runner.with_column_validator(strict_column_validator);
-        if let Err(e) = runner.run_file(&file) {
+        if let Err(e) = runner.run_file(file) {
             failures.push(e.display(false).to_string());
         }
     }
@@ -152,4 +160,16 @@ fn batches_of_one_row() {
 #[test]
 fn four_partitions_of_one_row_batches() {
     run_all(4, 1);
+}
+
+/// Files with joins, by sorting instead of hashing.
+#[test]
+fn sort_merge_joins() {
+    let mut files = files();
+    files.retain(|path| fs::read_to_string(path).unwrap().to_lowercase().contains("join"));
+    assert!(files.len() >= 2);
+    for (partitions, batch_size) in [(1, 8192), (4, 8192), (4, 1)] {
+        let set = ["SET datafusion.optimizer.prefer_hash_join = false"];
+        run_set(partitions, batch_size, &set, &files);
+    }
 }

@@ -25,20 +25,28 @@
 //! `hash_join_single_partition_threshold` (bytes) or `_rows`, is of unknown size, or emits rows
 //! by itself.
 //!
-//! **Declines** to swap null-aware anti joins; to touch a hash join whose mode was chosen.
-//! **Knob**: `datafusion.optimizer.join_reordering = false` swaps only to make a plan run.
+//! With `prefer_hash_join = false`, a join is a sort-merge join instead, by an order of its keys
+//! that an input has already, if one has.
+//!
+//! **Declines** to swap null-aware anti joins; to touch a hash join whose mode was chosen; to
+//! merge by keys that cannot be sorted, or for a null-aware join.
+//! **Knob**: `datafusion.optimizer.join_reordering = false` swaps only to make a plan run;
+//! `datafusion.optimizer.prefer_hash_join`.
 
 use crate::enforce::ensure_requirements::emits_build_rows;
 use crate::rule::PhysicalOptimizerRule;
 use crate::tree::{if_changed, map_children};
+use arrow::compute::SortOptions;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::stats::Precision;
 use datafusion_common::{JoinType, Result, Statistics};
+use planish_expr::{LexOrdering, PhysicalExprRef};
 use planish_plan::config::PlanishOptions;
 use planish_plan::operators::cross_join::CrossJoinExec;
 use planish_plan::operators::hash_join::{HashJoinExec, PartitionMode};
 use planish_plan::operators::nested_loop_join::NestedLoopJoinExec;
-use planish_plan::{Boundedness, PlanRef};
+use planish_plan::operators::sort_merge_join::SortMergeJoinExec;
+use planish_plan::{Boundedness, PlanRef, Pushdown};
 use std::sync::Arc;
 
 /// Chooses build sides and modes of joins.
@@ -79,6 +87,11 @@ fn select_hash_join(
     if join.mode() != PartitionMode::Auto {
         return Ok(Arc::clone(plan));
     }
+    if !options.optimizer.prefer_hash_join
+        && let Some(merged) = sort_merge_join(join)?
+    {
+        return Ok(merged);
+    }
     let swap = join.supports_swap() && should_swap(join.left(), join.right(), HASHED, options)?;
     if swap {
         let mode = choose_mode(join.right(), join.join_type().swap(), false, options)?;
@@ -86,6 +99,54 @@ fn select_hash_join(
     }
     let mode = choose_mode(join.left(), join.join_type(), join.null_aware(), options)?;
     Ok(Arc::new(join.with_mode(mode)?))
+}
+
+/// `join` by sorting, where that is possible.
+fn sort_merge_join(join: &HashJoinExec) -> Result<Option<PlanRef>> {
+    if join.null_aware() {
+        return Ok(None);
+    }
+    let (left, right) = (join.left(), join.right());
+    let keys = |side: fn(&(PhysicalExprRef, PhysicalExprRef)) -> &PhysicalExprRef| {
+        join.on().iter().map(side).cloned().collect::<Vec<_>>()
+    };
+    let order = existing_order(left, &keys(|(l, _)| l))
+        .or_else(|| existing_order(right, &keys(|(_, r)| r)))
+        .unwrap_or_else(|| (0..join.on().len()).map(|i| (i, ASCENDING)).collect());
+    let (on, sort_options) = order.into_iter().map(|(i, o)| (join.on()[i].clone(), o)).unzip();
+    let merged = SortMergeJoinExec::try_new(
+        Arc::clone(left),
+        Arc::clone(right),
+        on,
+        join.filter().cloned(),
+        join.join_type(),
+        sort_options,
+        join.null_equality(),
+    );
+    // All but the types of keys is as the hash join has it: those cannot be sorted.
+    let Ok(merged) = merged else { return Ok(None) };
+    match join.projection() {
+        Some(indices) => merged.with_output_columns(indices),
+        None => Ok(Some(Arc::new(merged))),
+    }
+}
+
+const ASCENDING: SortOptions = SortOptions { descending: false, nulls_first: false };
+
+/// In which order, and how, the rows of `plan` are sorted by all of `keys` and nothing before
+/// them, if they are.
+fn existing_order(plan: &PlanRef, keys: &[PhysicalExprRef]) -> Option<Vec<(usize, SortOptions)>> {
+    let facts = &plan.properties().equivalences;
+    let normalized: Vec<_> = keys.iter().map(|key| facts.normalize_expr(key)).collect();
+    let matching = |ordering: &LexOrdering| {
+        let mut order: Vec<(usize, SortOptions)> = vec![];
+        for sort in facts.normalize_ordering(ordering).iter().take(keys.len()) {
+            let position = normalized.iter().position(|key| key.eq(&sort.expr))?;
+            order.push((position, sort.options));
+        }
+        (order.len() == keys.len()).then_some(order)
+    };
+    facts.orderings().iter().find_map(matching)
 }
 
 /// What sizes of inputs are compared by: the first that is known of both.
@@ -299,6 +360,65 @@ mod tests {
         ");
         let plan = auto(JoinType::Inner, large(), unbounded(small()));
         assert!(!rule().not_run().fires(plan).contains("ProjectionExec"));
+    }
+
+    fn merging() -> Check {
+        rule().set(|o| o.optimizer.prefer_hash_join = false)
+    }
+
+    #[test]
+    fn inputs_are_sorted_and_merged_when_asked_for() {
+        use JoinType::*;
+        assert_snapshot!(merging().not_run().fires(auto(Inner, large(), small())), @r"
+        SortMergeJoinExec: join_type=Inner, on=[(a@0, b@0)]
+          MemoryScanExec: partitions=2, batches=2
+          MemoryScanExec: partitions=2, batches=2
+        ");
+        for join_type in [
+            Inner, Left, Right, Full, LeftSemi, RightSemi, LeftAnti, RightAnti, LeftMark, RightMark,
+        ] {
+            let plan = auto(join_type, large(), small());
+            let after = merging().fires(plan);
+            assert!(after.contains("SortMergeJoinExec"), "{after}");
+        }
+    }
+
+    #[test]
+    fn an_order_that_an_input_has_is_merged_by() {
+        let by = |keys, plan| sort_each(keys, None, plan);
+        let left = by(vec![desc(col("c", 1)), asc(col("a", 0))], large());
+        let plan = join(
+            &[(0, 0), (1, 1)],
+            JoinType::Inner,
+            PartitionMode::Auto,
+            left,
+            scan(&["x", "y"], 2),
+        );
+        let merged = merging().rewrite(plan);
+        assert!(text(&merged).contains("on=[(c@1, y@1), (a@0, x@0)]"), "{}", text(&merged));
+        let required = merged.required_input_ordering().pop().flatten().unwrap();
+        assert_eq!(required, vec![desc(col("y", 1)), asc(col("x", 0))]);
+        // An order by something else first is none of the keys.
+        let left = by(vec![asc(col("c", 1)), asc(col("a", 0))], large());
+        let merged = merging().rewrite(auto(JoinType::Inner, left, small()));
+        assert!(merged.required_input_ordering()[0] == Some(vec![asc(col("a", 0))]));
+    }
+
+    #[test]
+    fn null_aware_and_chosen_joins_are_not_merged() {
+        let null_aware = HashJoinExec::try_new(
+            large(),
+            small(),
+            vec![(col("a", 0), col("b", 0))],
+            None,
+            JoinType::LeftAnti,
+            PartitionMode::Auto,
+            NullEquality::NullEqualsNothing,
+            true,
+        );
+        assert!(merging().fires(Arc::new(null_aware.unwrap())).contains("HashJoinExec"));
+        let mode = PartitionMode::CollectLeft;
+        merging().declines(join(&[(0, 0)], JoinType::Inner, mode, large(), small()));
     }
 
     #[test]

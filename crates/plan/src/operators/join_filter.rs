@@ -152,6 +152,7 @@ pub(crate) struct Residual {
     schema: SchemaRef,
     /// The build side's columns that the condition reads, in the order of its schema.
     build: Batch,
+    build_columns: Vec<usize>,
     /// The probe side's, and the schema they form.
     probe_columns: Vec<usize>,
     probe_schema: SchemaRef,
@@ -178,6 +179,7 @@ impl Residual {
             column_indices: filter.column_indices.clone(),
             schema: Arc::clone(&filter.schema),
             build: build.project(&build_columns, build_schema)?,
+            build_columns,
             probe_columns,
             probe_schema,
         })
@@ -186,6 +188,12 @@ impl Residual {
     /// The columns of a probe batch that the condition reads.
     pub(crate) fn probe_side(&self, probe: &Batch) -> Result<Batch> {
         probe.project(&self.probe_columns, Arc::clone(&self.probe_schema))
+    }
+
+    /// The columns of a batch of the left side that the condition reads, of a join without a
+    /// build side.
+    pub(crate) fn left_side(&self, left: &Batch) -> Result<Batch> {
+        left.project(&self.build_columns, Arc::clone(self.build.schema()))
     }
 
     /// The columns of the build side that the condition reads.

@@ -108,6 +108,33 @@ pub(crate) fn join_properties(
         .with_boundedness(boundedness))
 }
 
+/// The properties of a merge of `left` and `right`, co-partitioned and sorted by their keys, in
+/// which the rows of one input go by in their order: those of the left one if
+/// `streamed_is_left`. A full join has rows of both inputs alone, so its keys are in no order.
+pub(crate) fn merge_join_properties(
+    left: &PlanRef,
+    right: &PlanRef,
+    on: &JoinOn,
+    join_type: JoinType,
+    streamed_is_left: bool,
+) -> Result<PlanProperties> {
+    let mut properties =
+        join_properties(left, right, on, join_type, true)?.with_emission(EmissionType::Incremental);
+    properties.equivalences.clear_orderings();
+    if join_type != JoinType::Full {
+        let (streamed, offset) = match streamed_is_left {
+            true => (left, 0),
+            false => (right, right_offset(left, join_type)),
+        };
+        let schema = Arc::clone(properties.schema());
+        let of_streamed = streamed.properties().equivalences.shifted(offset, schema)?;
+        for ordering in of_streamed.orderings() {
+            properties.equivalences.add_ordering(ordering.clone());
+        }
+    }
+    Ok(properties)
+}
+
 /// Probe rows keep their order unless build rows come after them. Facts about a side hold for
 /// the output as far as that side is not null-extended.
 fn join_equivalences(

@@ -25,6 +25,7 @@ pub mod placeholder_row;
 pub mod projection;
 pub mod repartition;
 pub mod sort;
+pub mod sort_merge_join;
 pub mod sort_preserving_merge;
 pub mod subplans;
 pub mod union;

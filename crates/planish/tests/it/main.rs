@@ -13,3 +13,4 @@ mod running;
 mod scan_functions;
 mod sql;
 mod statements;
+mod streaming;

@@ -8,7 +8,7 @@
 //! All that is kept is charged to the memory pool. When it does not grow, sorted runs go to disk
 //! and are merged from there, few enough at once that their batches fit ([`spilled`]).
 
-mod keys;
+pub(crate) mod keys;
 mod merge;
 mod output;
 mod runs;
