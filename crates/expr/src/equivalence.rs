@@ -230,7 +230,7 @@ impl EquivalenceProperties {
     }
 
     /// `expr`, or an equal of it, over the projection's output.
-    fn project_expr(
+    pub fn project_expr(
         &self,
         expr: &PhysicalExprRef,
         mapping: &ProjectionMapping,

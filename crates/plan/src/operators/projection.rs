@@ -125,7 +125,9 @@ pub(crate) fn project_properties(
     let mapping = exprs.projection_mapping(properties.schema())?;
     let partitioning = match &properties.partitioning {
         Partitioning::Hash(keys, n) => {
-            let shown = keys.iter().map(|key| mapping.project(key)).collect::<Option<Vec<_>>>();
+            let equivalences = &properties.equivalences;
+            let shown = keys.iter().map(|key| equivalences.project_expr(key, &mapping));
+            let shown = shown.collect::<Option<Vec<_>>>();
             shown.map_or(Partitioning::UnknownPartitioning(*n), |keys| Partitioning::Hash(keys, *n))
         }
         other => other.clone(),
