@@ -1,22 +1,23 @@
 //! The default order of the rules, and why.
 //!
-//! `OutputRequirements` first notes what the query promised. `JoinSelection` swaps inputs and
+//! `OutputRequirements` first notes what the query promised. `AggregateStatistics` answers what
+//! needs no reading. `JoinSelection` swaps inputs and
 //! picks modes, on which requirements depend; filters go down before shuffles and sorts are put
 //! in, so that nothing stands in their way; `EnsureRequirements` puts those in; projections and
 //! limits come after, since they may pass what was put in (a fetch becomes the fetch of a sort
 //! and of a merge). `ProjectionPushdown` runs again on the shapes that only exist then.
 //!
-//! Places of rules still to come: `AggregateStatistics`, `EliminateConstantJoin`,
-//! `SharedSubplans` and `JoinOrder` before `JoinSelection`; `RangeJoin` and
+//! Places of rules still to come: `EliminateConstantJoin`, `SharedSubplans` and `JoinOrder` before `JoinSelection`; `RangeJoin` and
 //! `LimitedDistinctAggregation` after it; `WindowTopN` before `EnsureRequirements`;
-//! `CombinePartialFinalAggregate` and `OptimizeAggregateOrder` after it; `TopKAggregation` and
+//! `OptimizeAggregateOrder` after it; `TopKAggregation` and
 //! `HashJoinBuffering` around `LimitPushPastWindows`; `TopKRepartition` and `LateMaterialization`
 //! after `LimitPushdown`; `PushdownSort` and `EnsureCooperative` before the post phase of
 //! `FilterPushdown`, which gives scans their dynamic filters: nothing may change the plan after it.
 
 use crate::enforce::{EnsureRequirements, OutputRequirements, SanityCheckPlan};
 use crate::rewrite::{
-    FilterPushdown, JoinSelection, LimitPushPastWindows, LimitPushdown, ProjectionPushdown,
+    AggregateStatistics, CombinePartialFinalAggregate, FilterPushdown, JoinSelection,
+    LimitPushPastWindows, LimitPushdown, ProjectionPushdown,
 };
 use crate::rule::{PhysicalOptimizerRule, RuleKind};
 use std::sync::Arc;
@@ -25,9 +26,11 @@ use std::sync::Arc;
 pub fn default_rules() -> Vec<Arc<dyn PhysicalOptimizerRule>> {
     vec![
         Arc::new(OutputRequirements::new_add_mode()),
+        Arc::new(AggregateStatistics),
         Arc::new(JoinSelection),
         Arc::new(FilterPushdown::new()),
         Arc::new(EnsureRequirements),
+        Arc::new(CombinePartialFinalAggregate),
         Arc::new(ProjectionPushdown),
         Arc::new(OutputRequirements::new_remove_mode()),
         Arc::new(LimitPushPastWindows),
@@ -52,11 +55,16 @@ mod tests {
     use std::path::Path;
 
     /// The source files whose module comments are the sections of `docs/rules.md`.
-    const SOURCES: [(&str, &str); 8] = [
+    const SOURCES: [(&str, &str); 10] = [
         ("OutputRequirements", include_str!("enforce/output_requirements.rs")),
+        ("AggregateStatistics", include_str!("rewrite/aggregate_statistics.rs")),
         ("JoinSelection", include_str!("rewrite/join_selection.rs")),
         ("FilterPushdown", include_str!("rewrite/filter_pushdown.rs")),
         ("EnsureRequirements", include_str!("enforce/ensure_requirements/mod.rs")),
+        (
+            "CombinePartialFinalAggregate",
+            include_str!("rewrite/combine_partial_final_aggregate.rs"),
+        ),
         ("ProjectionPushdown", include_str!("rewrite/projection_pushdown/mod.rs")),
         ("LimitPushPastWindows", include_str!("rewrite/limit_push_past_windows.rs")),
         ("LimitPushdown", include_str!("rewrite/limit_pushdown.rs")),

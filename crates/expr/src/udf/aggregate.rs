@@ -10,10 +10,10 @@ mod groups_adapter;
 use crate::expressions::{Column, Literal};
 use crate::{PhysicalExprRef, PhysicalSortExpr};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion_common::{Result, internal_err, plan_err};
+use datafusion_common::{Result, ScalarValue, Statistics, internal_err, plan_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
-use datafusion_expr::{Accumulator, AggregateUDF, GroupsAccumulator};
+use datafusion_expr::{Accumulator, AggregateUDF, GroupsAccumulator, StatisticsArgs};
 use datafusion_functions_aggregate::string_agg::StringAgg;
 use datafusion_functions_aggregate::sum::Sum;
 use datafusion_physical_expr::expressions as theirs;
@@ -187,6 +187,19 @@ impl AggregateFunctionExpr {
     /// The fields of the partial state.
     pub fn state_fields(&self) -> &[FieldRef] {
         &self.state_fields
+    }
+
+    /// The result over all rows of an input with these statistics, where they tell it exactly.
+    pub fn value_from_statistics(&self, statistics: &Statistics) -> Option<ScalarValue> {
+        if self.filter.is_some() || self.distinct {
+            return None;
+        }
+        self.fun.value_from_stats(&StatisticsArgs {
+            statistics,
+            return_type: self.field.data_type(),
+            is_distinct: self.distinct,
+            exprs: &self.described.exprs,
+        })
     }
 
     /// Whether the order of rows may change the result.

@@ -9,9 +9,9 @@ mod plans;
 
 pub(crate) use nodes::{counting, filtering_scan, lambda, needs, random, unbounded};
 pub(crate) use plans::{
-    asc, binary, coalesce, col, columns, desc, filter, group_by, gt, join, limit, local_limit,
-    merge, nested_join, project, repartition, scan, schema, sort, sort_each, sorted_scan, table,
-    union,
+    aggregate, asc, binary, coalesce, col, columns, desc, filter, finish, group_by, gt,
+    hash_repartition, join, limit, local_limit, merge, nested_join, project, repartition, scan,
+    schema, sort, sort_each, sorted_scan, table, union,
 };
 
 use crate::rule::PhysicalOptimizerRule;

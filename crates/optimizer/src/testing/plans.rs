@@ -6,6 +6,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::{JoinSide, JoinType, NullEquality};
 use datafusion_expr::Operator;
 use planish_expr::expressions::{BinaryExpr, Column, lit};
+use planish_expr::udf::AggregateFunctionExpr;
 use planish_expr::{
     LexOrdering, Partitioning, PhysicalExprRef, PhysicalSortExpr, ProjectionExpr, ProjectionExprs,
 };
@@ -143,6 +144,13 @@ pub(crate) fn repartition(partitioning: Partitioning, input: PlanRef) -> PlanRef
     Arc::new(RepartitionExec::try_new(input, partitioning).unwrap())
 }
 
+/// `input` spread over `partitions` by the hash of columns `keys`.
+pub(crate) fn hash_repartition(keys: &[usize], partitions: usize, input: PlanRef) -> PlanRef {
+    let schema = input.schema();
+    let keys = keys.iter().map(|&i| col(schema.field(i).name(), i)).collect();
+    repartition(Partitioning::Hash(keys, partitions), input)
+}
+
 /// A join of columns `left` and `right`, whose mode is to be chosen.
 pub(crate) fn join(
     on: &[(usize, usize)],
@@ -182,4 +190,59 @@ pub(crate) fn group_by(mode: AggregateMode, keys: &[usize], input: PlanRef) -> P
         .collect();
     let keys = PhysicalGroupBy::new_single(keys);
     Arc::new(AggregateExec::try_new(mode, keys, vec![], input, schema).unwrap())
+}
+
+/// The calls `name(column)` (`count(*)` for no column) over `input`, named as EXPLAIN shows them.
+pub(crate) fn calls(
+    list: &[(&str, Option<usize>)],
+    input: &PlanRef,
+) -> Vec<Arc<AggregateFunctionExpr>> {
+    let schema = input.schema();
+    let all = datafusion_functions_aggregate::all_default_aggregate_functions();
+    let call = |&(name, column): &(&str, Option<usize>)| {
+        let fun = all.iter().find(|fun| fun.name() == name).unwrap();
+        let (arg, shown) = match column {
+            Some(i) => (col(schema.field(i).name(), i), schema.field(i).name().clone()),
+            None => (lit(1i64), "*".to_owned()),
+        };
+        let call = AggregateFunctionExpr::try_new(
+            Arc::clone(fun),
+            vec![arg],
+            Arc::clone(&schema),
+            format!("{name}({shown})"),
+            false,
+            false,
+            vec![],
+            None,
+        );
+        Arc::new(call.unwrap())
+    };
+    list.iter().map(call).collect()
+}
+
+/// An aggregation in one step.
+pub(crate) fn aggregate(
+    mode: AggregateMode,
+    keys: &[usize],
+    list: &[(&str, Option<usize>)],
+    input: PlanRef,
+) -> PlanRef {
+    let schema = input.schema();
+    let key = |&i: &usize| (col(schema.field(i).name(), i), schema.field(i).name().clone());
+    let keys = PhysicalGroupBy::new_single(keys.iter().map(key).collect());
+    let calls = calls(list, &input);
+    Arc::new(AggregateExec::try_new(mode, keys, calls, input, schema).unwrap())
+}
+
+/// A final aggregation over the partial one `partial`, with `between` put in between.
+pub(crate) fn finish(
+    mode: AggregateMode,
+    partial: PlanRef,
+    between: impl FnOnce(PlanRef) -> PlanRef,
+) -> PlanRef {
+    let of = partial.downcast_ref::<AggregateExec>().unwrap();
+    let (keys, calls) = (of.group_by().clone(), of.aggregates().to_vec());
+    let schema = Arc::clone(of.input_schema());
+    let input = between(Arc::clone(&partial));
+    Arc::new(AggregateExec::try_new(mode, keys, calls, input, schema).unwrap())
 }
