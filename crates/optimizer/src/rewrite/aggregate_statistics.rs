@@ -101,14 +101,14 @@ mod tests {
 
     #[test]
     fn a_count_of_rows_is_known() {
-        let plan = finish(Final, aggregate(Partial, &[], COUNT, scan(&["a"], 2)), |p| p);
+        let plan = finish(Final, &aggregate(Partial, &[], COUNT, scan(&["a"], 2)), |p| p);
         assert_documented(
             include_str!("aggregate_statistics.rs"),
             &text(&plan),
             &rule().fires(Arc::clone(&plan)),
         );
         rule().fires(aggregate(Single, &[], COUNT, scan(&["a"], 1)));
-        rule().fires(finish(Final, aggregate(Partial, &[], COUNT, scan(&["a"], 2)), coalesce));
+        rule().fires(finish(Final, &aggregate(Partial, &[], COUNT, scan(&["a"], 2)), coalesce));
         // Below other operators.
         rule().fires(filter(
             gt(col("count(*)", 0), 1),

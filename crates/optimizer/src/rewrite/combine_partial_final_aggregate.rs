@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn two_steps_over_partitioned_rows_become_one() {
         let input = hash_repartition(&[0], 3, scan(&["a", "b"], 2));
-        let plan = finish(FinalPartitioned, aggregate(Partial, &[0], CALLS, input), |p| p);
+        let plan = finish(FinalPartitioned, &aggregate(Partial, &[0], CALLS, input), |p| p);
         assert_documented(
             include_str!("combine_partial_final_aggregate.rs"),
             &text(&plan),
@@ -106,7 +106,7 @@ mod tests {
         for (mode, keys) in [(Final, &[0][..]), (Final, &[]), (FinalPartitioned, &[0, 1])] {
             let all = [("count", None), ("sum", Some(1)), ("min", Some(0))];
             let partial = aggregate(Partial, keys, &all, scan(&["a", "b"], 1));
-            let text = rule().fires(finish(mode, partial, |p| p));
+            let text = rule().fires(finish(mode, &partial, |p| p));
             assert!(text.starts_with("AggregateExec: mode=Single,"), "{text}");
         }
     }
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn declines_where_an_exchange_is_between() {
         let partial = || aggregate(Partial, &[0], CALLS, scan(&["a", "b"], 2));
-        rule().declines(finish(Final, partial(), coalesce));
-        rule().declines(finish(FinalPartitioned, partial(), |p| hash_repartition(&[0], 3, p)));
+        rule().declines(finish(Final, &partial(), coalesce));
+        rule().declines(finish(FinalPartitioned, &partial(), |p| hash_repartition(&[0], 3, p)));
         rule().declines(partial());
         rule().declines(aggregate(AggregateMode::Single, &[0], CALLS, scan(&["a", "b"], 1)));
     }

@@ -237,12 +237,12 @@ pub(crate) fn aggregate(
 /// A final aggregation over the partial one `partial`, with `between` put in between.
 pub(crate) fn finish(
     mode: AggregateMode,
-    partial: PlanRef,
+    partial: &PlanRef,
     between: impl FnOnce(PlanRef) -> PlanRef,
 ) -> PlanRef {
     let of = partial.downcast_ref::<AggregateExec>().unwrap();
     let (keys, calls) = (of.group_by().clone(), of.aggregates().to_vec());
     let schema = Arc::clone(of.input_schema());
-    let input = between(Arc::clone(&partial));
+    let input = between(Arc::clone(partial));
     Arc::new(AggregateExec::try_new(mode, keys, calls, input, schema).unwrap())
 }
