@@ -191,7 +191,9 @@ impl AggregateFunctionExpr {
 
     /// The result over all rows of an input with these statistics, where they tell it exactly.
     pub fn value_from_statistics(&self, statistics: &Statistics) -> Option<ScalarValue> {
-        if self.filter.is_some() || self.distinct {
+        // Of a computed argument there are no statistics.
+        let stored = |arg: &PhysicalExprRef| arg.is::<Column>() || arg.is::<Literal>();
+        if self.filter.is_some() || self.distinct || !self.args.iter().all(stored) {
             return None;
         }
         self.fun.value_from_stats(&StatisticsArgs {
