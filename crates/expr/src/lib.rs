@@ -13,6 +13,7 @@ pub mod expressions;
 mod order_source;
 pub mod partitioning;
 mod physical_expr;
+pub mod predicate;
 pub mod projection;
 pub mod sort_expr;
 pub mod udf;

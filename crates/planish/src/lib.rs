@@ -48,6 +48,7 @@ mod statements;
 mod stream;
 mod tables;
 mod try_casts;
+mod volatile_between;
 mod volatile_preimages;
 
 pub use datafusion_common::config::ConfigOptions;

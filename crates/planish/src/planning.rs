@@ -13,6 +13,7 @@ use crate::scan_functions::as_columns;
 use crate::session::State;
 use crate::similar_to::as_regular_expressions;
 use crate::try_casts;
+use crate::volatile_between::draw_once;
 use crate::volatile_preimages::keep_calls_together;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -123,7 +124,7 @@ pub(crate) fn analyze(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logi
 pub(crate) async fn plan_query(plan: LogicalPlan, state: &State) -> Result<Planned> {
     let start = Instant::now();
     let options = state.config();
-    let analyzed = as_columns(analyze(plan, &options)?)?;
+    let analyzed = draw_once(as_columns(analyze(plan, &options)?)?)?;
     refuse::changed_meanings(&analyzed)?;
     let analyzed = make_nullable(name_compared_values(analyzed)?)?;
     let analyzed = write_out_equalities(as_regular_expressions(analyzed)?)?;

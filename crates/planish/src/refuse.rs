@@ -58,10 +58,6 @@ pub(crate) fn changed_meanings(plan: &LogicalPlan) -> Result<()> {
 
 fn check_expression(expr: &Expr) -> Result<()> {
     match expr {
-        // It becomes two comparisons, each with a call of its own.
-        Expr::Between(between) if between.expr.is_volatile() => {
-            not_impl_err!("BETWEEN over a volatile expression is not supported yet: {expr}")
-        }
         // Its OFFSET is lost.
         Expr::Exists(exists) if skips_rows(&exists.subquery.subquery) => {
             not_impl_err!("EXISTS over a query with OFFSET is not supported yet")

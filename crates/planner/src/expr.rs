@@ -3,6 +3,7 @@
 //! Columns are resolved by qualified name to an index here, and only here; later nothing looks
 //! at names.
 
+use crate::between_once::BetweenOnce;
 use arrow::compute::{SortOptions, can_cast_types};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::config::ConfigOptions;
@@ -206,6 +207,12 @@ impl Lowering<'_> {
 
     fn function(&self, call: &ScalarFunction) -> Result<PhysicalExprRef> {
         let args = self.lower_all(&call.args)?;
+        if let (Some(between), [expr, low, high]) =
+            (call.func.inner().downcast_ref::<BetweenOnce>(), args.as_slice())
+        {
+            let [expr, low, high] = [expr, low, high].map(Arc::clone);
+            return Ok(Arc::new(BetweenExpr::new(expr, between.negated, low, high)));
+        }
         // These cannot be called, only expanded.
         match (call.func.name(), args.as_slice()) {
             ("coalesce" | "nvl" | "ifnull", [_, ..]) if call.func.short_circuits() => {

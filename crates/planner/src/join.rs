@@ -2,11 +2,16 @@
 //! a nested-loop join.
 
 use crate::planner::Lowering;
-use datafusion_common::{Column, DFSchema, JoinSide, JoinType, Result, not_impl_err, plan_err};
+use arrow::datatypes::Schema;
+use datafusion_common::{
+    Column, DFSchema, JoinSide, JoinType, NullEquality, Result, not_impl_err, plan_err,
+};
 use datafusion_expr::type_coercion::binary::comparison_coercion;
+use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, ExprSchemable, Join};
-use planish_expr::PhysicalExprRef;
-use planish_expr::utils::guards_first;
+use planish_expr::expressions::CaseExpr;
+use planish_expr::utils::{conjunction, guards_first};
+use planish_expr::{PhysicalExprRef, can_fail, is_volatile};
 use planish_plan::PlanRef;
 use planish_plan::operators::cross_join::CrossJoinExec;
 use planish_plan::operators::hash_join::{HashJoinExec, PartitionMode};
@@ -22,8 +27,16 @@ impl Lowering {
             Some(filter) => Some(self.join_filter(filter, node)?),
             None => None,
         };
-        let on =
-            node.on.iter().map(|(l, r)| self.join_key(l, r, node)).collect::<Result<Vec<_>>>()?;
+        let guards = self.key_guards(node)?;
+        let on = node
+            .on
+            .iter()
+            .map(|(l, r)| {
+                let (l, r) = self.join_key(l, r, node)?;
+                let (left, right) = (node.left.schema().inner(), node.right.schema().inner());
+                Ok((guarded(l, &guards[0], left)?, guarded(r, &guards[1], right)?))
+            })
+            .collect::<Result<Vec<_>>>()?;
         if !on.is_empty() {
             return Ok(Arc::new(HashJoinExec::try_new(
                 left,
@@ -68,6 +81,29 @@ impl Lowering {
         Ok((self.expr(&left, left_schema)?, self.expr(&right, right_schema)?))
     }
 
+    /// For either side, the conjuncts of the residual condition that read that side alone and
+    /// cannot fail: a key is evaluated for whole rows, before the condition sees a pair of them.
+    fn key_guards(&self, node: &Join) -> Result<[Vec<PhysicalExprRef>; 2]> {
+        let mut guards = [vec![], vec![]];
+        // Where NULLs match, or count, a key may not become NULL.
+        if node.null_aware || node.null_equality != NullEquality::NullEqualsNothing {
+            return Ok(guards);
+        }
+        for conjunct in node.filter.iter().flat_map(split_conjunction) {
+            for (side, input) in [&node.left, &node.right].into_iter().enumerate() {
+                let columns = conjunct.column_refs();
+                if columns.is_empty() || !columns.iter().all(|c| input.schema().has_column(c)) {
+                    continue;
+                }
+                let guard = self.expr(conjunct, input.schema())?;
+                if !can_fail(&guard, input.schema().inner()) && !is_volatile(&guard) {
+                    guards[side].push(guard);
+                }
+            }
+        }
+        Ok(guards)
+    }
+
     /// The residual condition, over the columns that it reads.
     fn join_filter(&self, filter: &Expr, node: &Join) -> Result<JoinFilter> {
         let (left, right) = (node.left.schema(), node.right.schema());
@@ -91,6 +127,20 @@ impl Lowering {
         let expression = guards_first(&self.expr(filter, &schema)?, schema.inner());
         Ok(JoinFilter::new(expression, columns, Arc::clone(schema.inner())))
     }
+}
+
+/// `CASE WHEN guards THEN key END` for a key that can fail: a row that the guards exclude matches
+/// nothing, nor does NULL.
+fn guarded(
+    key: PhysicalExprRef,
+    guards: &[PhysicalExprRef],
+    schema: &Schema,
+) -> Result<PhysicalExprRef> {
+    if guards.is_empty() || !can_fail(&key, schema) {
+        return Ok(key);
+    }
+    let guard = conjunction(guards.iter().map(Arc::clone));
+    Ok(Arc::new(CaseExpr::try_new(None, vec![(guard, key)], None)?))
 }
 
 fn side_of(column: &Column, left: &DFSchema, right: &DFSchema) -> Result<ColumnIndex> {

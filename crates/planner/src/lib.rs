@@ -5,6 +5,7 @@
 //! [`Table`].
 
 mod aggregate;
+mod between_once;
 mod distinct;
 mod empty_relation;
 pub mod expr;
@@ -23,5 +24,6 @@ mod union;
 mod values;
 mod window;
 
+pub use between_once::between_once;
 pub use planner::PhysicalPlanner;
 pub use table::{Table, TableSourceAdapter};

@@ -5,18 +5,17 @@
 //! pay; it must only keep every row that passes. A filter that can fail is never taken: below its
 //! guard it would fail on rows that never reach it.
 
-use arrow::array::{Array, BooleanArray};
-use arrow::compute::{and, prep_null_mask_filter};
+use arrow::array::BooleanArray;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion_common::{Result, internal_err};
-use datafusion_expr::ColumnarValue;
 use planish_batch::Batch;
+use planish_expr::predicate::Predicate;
 use planish_expr::projection::narrow_expr;
 use planish_expr::utils::column_indices;
 use planish_expr::{PhysicalExprRef, can_fail, is_volatile};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Share of rows that pass, in percent, above which reading everything is cheaper.
 const MOST_PASSING_PERCENT: usize = 40;
@@ -30,7 +29,7 @@ pub struct RowFilter {
     columns: Arc<[usize]>,
     schema: SchemaRef,
     /// Over `columns`.
-    filters: Vec<PhysicalExprRef>,
+    predicate: Mutex<Predicate>,
     seen: AtomicUsize,
     passed: AtomicUsize,
 }
@@ -70,10 +69,11 @@ impl RowFilter {
                 None => return internal_err!("{filter} reads a column that it does not name"),
             }
         }
+        let schema = Arc::new(table.project(&columns)?);
         Ok(Some(RowFilter {
-            schema: Arc::new(table.project(&columns)?),
+            predicate: Mutex::new(Predicate::all_of(narrowed, &schema)),
+            schema,
             columns: columns.into(),
-            filters: narrowed,
             seen: AtomicUsize::new(0),
             passed: AtomicUsize::new(0),
         }))
@@ -101,28 +101,12 @@ impl RowFilter {
     /// # Errors
     /// An internal error: the filters cannot fail.
     pub(crate) fn passing(&self, batch: &Batch) -> Result<BooleanArray> {
-        let mut all: Option<BooleanArray> = None;
-        for filter in &self.filters {
-            let one = answers(filter, batch)?;
-            all = Some(match all {
-                Some(all) => and(&all, &one)?,
-                None => one,
-            });
-        }
-        let Some(all) = all else { return internal_err!("a row filter without a filter") };
+        // One stream at a time filters with this: nobody waits.
+        let mut predicate = self.predicate.lock().unwrap_or_else(PoisonError::into_inner);
+        let passing = predicate.passing(batch)?.into_bits(batch.num_rows());
+        let all = BooleanArray::new(passing, None);
         self.seen.fetch_add(all.len(), Ordering::Relaxed);
         self.passed.fetch_add(all.true_count(), Ordering::Relaxed);
         Ok(all)
     }
-}
-
-fn answers(filter: &PhysicalExprRef, batch: &Batch) -> Result<BooleanArray> {
-    let array = match filter.evaluate(batch)? {
-        ColumnarValue::Array(array) => array,
-        ColumnarValue::Scalar(value) => value.to_array_of_size(batch.num_rows())?,
-    };
-    let Some(answers) = array.as_any().downcast_ref::<BooleanArray>() else {
-        return internal_err!("the filter {filter} is {}", array.data_type());
-    };
-    Ok(if answers.null_count() > 0 { prep_null_mask_filter(answers) } else { answers.clone() })
 }

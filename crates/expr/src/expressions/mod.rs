@@ -14,7 +14,7 @@ mod in_list;
 mod in_list_set;
 mod is_bool;
 mod is_null;
-mod kernels;
+pub(crate) mod kernels;
 mod lambda;
 mod like;
 mod literal;

@@ -6,5 +6,6 @@ mod common;
 mod comparison;
 mod conditional;
 mod failing;
+mod predicate;
 mod shape;
 mod strings;

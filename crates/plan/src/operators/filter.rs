@@ -13,17 +13,17 @@ use crate::pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
     FilterPushdownPropagation, OfferedFilter, Pushdown, PushedDown,
 };
-use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use async_stream::try_stream;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::stats::Precision;
-use datafusion_common::{Result, ScalarValue, Statistics, plan_err};
-use datafusion_expr::{ColumnarValue, Operator};
+use datafusion_common::{Result, Statistics, plan_err};
+use datafusion_expr::Operator;
 use futures::StreamExt;
-use planish_batch::{Batch, BatchCoalescer};
+use planish_batch::BatchCoalescer;
 use planish_expr::analysis::selectivity;
 use planish_expr::expressions::{BinaryExpr, Literal};
+use planish_expr::predicate::Predicate;
 use planish_expr::projection::project_expr;
 use planish_expr::utils::{column_indices, conjunction, is_true, split_conjunction};
 use planish_expr::{PhysicalExprRef, can_fail, is_volatile};
@@ -150,11 +150,15 @@ impl ExecutionPlan for FilterExec {
         let predicate = Arc::clone(&self.predicate);
         let ctx = Arc::clone(ctx);
         let (emitted, schema) = (self.emitted.clone(), self.schema());
+        let input_schema = self.input.schema();
         Ok(Box::pin(try_stream! {
             let predicate = ctx.bind(&predicate).await?;
+            let mut predicate = Predicate::new(&predicate, &input_schema);
             let mut coalescer = BatchCoalescer::new(Arc::clone(&schema), ctx.batch_size());
             while let Some(batch) = input.next().await {
-                let kept = emitted.batch(filter_batch(&batch?, &predicate)?, &schema)?;
+                let batch = batch?;
+                let kept = predicate.passing(&batch)?.filter(&batch);
+                let kept = emitted.batch(kept, &schema)?;
                 if let Some(full) = coalescer.push(kept)? {
                     yield full;
                 }
@@ -194,20 +198,6 @@ fn kept_share(input: Statistics, share: f64) -> Statistics {
         column.sum_value = Precision::Absent;
     }
     statistics
-}
-
-/// The rows of `batch` for which `predicate` is true.
-///
-/// # Errors
-/// Those of the predicate.
-pub fn filter_batch(batch: &Batch, predicate: &PhysicalExprRef) -> Result<Batch> {
-    match predicate.evaluate(batch)? {
-        ColumnarValue::Array(mask) if *mask.data_type() == DataType::Boolean => {
-            Ok(batch.filter(mask.as_boolean()))
-        }
-        ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))) => Ok(batch.clone()),
-        ColumnarValue::Array(_) | ColumnarValue::Scalar(_) => Ok(batch.slice(0, 0)),
-    }
 }
 
 impl Pushdown for FilterExec {

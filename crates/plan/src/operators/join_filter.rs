@@ -1,13 +1,12 @@
 //! The residual condition of a join, and which columns of which side it reads.
 
 use crate::context::TaskContext;
-use arrow::array::{Array, AsArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion_common::{JoinSide, Result, ScalarValue, plan_err};
-use datafusion_expr::ColumnarValue;
+use datafusion_common::{JoinSide, Result, plan_err};
 use planish_batch::{Batch, Selection};
 use planish_expr::PhysicalExprRef;
+use planish_expr::predicate::Predicate;
 use planish_expr::projection::narrow_expr;
 use planish_expr::utils::column_indices;
 use std::fmt;
@@ -147,7 +146,7 @@ impl JoinFilter {
 
 /// A [`JoinFilter`] over the build side of one execution.
 pub(crate) struct Residual {
-    expression: PhysicalExprRef,
+    predicate: Predicate,
     column_indices: Vec<ColumnIndex>,
     schema: SchemaRef,
     /// The build side's columns that the condition reads, in the order of its schema.
@@ -175,7 +174,7 @@ impl Residual {
         let (build_columns, build_schema) = columns_of(JoinSide::Left);
         let (probe_columns, probe_schema) = columns_of(JoinSide::Right);
         Ok(Residual {
-            expression: ctx.bind(&filter.expression).await?,
+            predicate: Predicate::new(&ctx.bind(&filter.expression).await?, &filter.schema),
             column_indices: filter.column_indices.clone(),
             schema: Arc::clone(&filter.schema),
             build: build.project(&build_columns, build_schema)?,
@@ -236,17 +235,7 @@ impl Residual {
             .collect();
         let rows = left.num_rows();
         let pairs = Batch::try_new(Arc::clone(&self.schema), columns, rows)?;
-        Ok(match self.expression.evaluate(&pairs)? {
-            ColumnarValue::Array(mask) if *mask.data_type() == DataType::Boolean => {
-                let mask = mask.as_boolean();
-                match mask.nulls() {
-                    Some(nulls) => mask.values() & nulls.inner(),
-                    None => mask.values().clone(),
-                }
-            }
-            ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))) => BooleanBuffer::new_set(rows),
-            ColumnarValue::Array(_) | ColumnarValue::Scalar(_) => BooleanBuffer::new_unset(rows),
-        })
+        Ok(self.predicate.clone().passing(&pairs)?.into_bits(rows))
     }
 }
 

@@ -93,7 +93,7 @@ fn known(bits: &BooleanBuffer, array: &BooleanArray) -> BooleanBuffer {
 
 /// One truth value per row of `mask`: those of `values`, in order, where the mask is set, and
 /// `elsewhere` in the other rows.
-pub(in crate::expressions) fn scatter(
+pub(crate) fn scatter(
     mask: &BooleanBuffer,
     values: &BooleanArray,
     elsewhere: bool,

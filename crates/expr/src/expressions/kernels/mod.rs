@@ -9,7 +9,8 @@ mod strings;
 
 pub(super) use arithmetic::{arithmetic, exact_decimal};
 pub(super) use bitwise::bitwise;
-pub(super) use boolean::{Bools, and_kleene, or_kleene, scatter};
+pub(crate) use boolean::scatter;
+pub(super) use boolean::{Bools, and_kleene, or_kleene};
 pub(super) use compare::compare;
 pub(super) use strings::{concat_strings, regex_compiles, regex_match};
 
